@@ -1,0 +1,37 @@
+# Everything a clone needs is Python >= 3.11 and make; each target builds .venv on first use.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo test lint bench clean
+
+demo: .venv/core
+	$(BIN)/dpcate demo --out demo
+
+test: .venv/dev
+	$(BIN)/python -m pytest -n 2
+
+lint: .venv/dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: .venv/peers
+	$(BIN)/dpcate bench speed
+
+.venv/bin/python:
+	$(PYTHON) -m venv .venv
+
+.venv/core: pyproject.toml | .venv/bin/python
+	$(BIN)/python -m pip install --quiet --editable .
+	touch $@
+
+.venv/dev: pyproject.toml | .venv/bin/python
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	touch $@
+
+.venv/peers: pyproject.toml | .venv/bin/python
+	$(BIN)/python -m pip install --quiet --editable '.[peers]'
+	touch $@
+
+clean:
+	rm -rf .venv demo

@@ -1,0 +1,27 @@
+"""dpcate: publish who benefits from a treatment, and by how much, without exposing a single patient."""
+
+from dpcate import datasets, errors
+from dpcate._version import __version__
+from dpcate.estimator import PrivateCATE
+from dpcate.nuisance import KnownNuisances, KnownPropensity
+from dpcate.orthogonal import Weight
+from dpcate.regress import Features
+from dpcate.release import Release
+from dpcate.schema import Category, Number, Outcome, Schema, Treatment
+
+__all__ = [
+    "Category",
+    "Features",
+    "KnownNuisances",
+    "KnownPropensity",
+    "Number",
+    "Outcome",
+    "PrivateCATE",
+    "Release",
+    "Schema",
+    "Treatment",
+    "Weight",
+    "__version__",
+    "datasets",
+    "errors",
+]

@@ -1,0 +1,104 @@
+"""From cells to the unit box, by the schema alone.
+
+A cell that is missing, unparsable, not finite or of an unknown level makes its row absent; values
+outside the public bounds are clipped. Neither is reported.
+"""
+
+from typing import Any
+
+import numpy as np
+from scipy.stats import qmc
+
+from dpcate.schema import Category, Number, Outcome, Schema, Treatment, level_text
+from dpcate.tables import Columns
+
+
+def encode_covariates(schema: Schema, columns: Columns) -> tuple[np.ndarray, np.ndarray]:
+    """Covariates in [0, 1]^q and which rows are present; absent rows are zero."""
+    blocks, present = [], np.ones(len(next(iter(columns.values()))), dtype=bool)
+    for name, covariate in schema.covariates.items():
+        block, known = _encode(covariate, columns[name])
+        blocks.append(block)
+        present &= known
+    encoded = np.concatenate(blocks, axis=1)
+    encoded[~present] = 0.0
+    return encoded, present
+
+
+def encode_treatment(treatment: Treatment, cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """0 for control, 1 for treated, and which rows say either."""
+    codes = _codes([treatment.control, treatment.treated], cells)
+    return np.maximum(codes, 0).astype(float), codes >= 0
+
+
+def encode_outcome(outcome: Outcome, cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The outcome clipped to its public range, and which rows have one."""
+    values = _numbers(cells)
+    known = np.isfinite(values)
+    return np.clip(np.where(known, values, outcome.low), outcome.low, outcome.high), known
+
+
+def _encode(covariate: Number | Category, cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    if isinstance(covariate, Category):
+        codes = _codes(covariate.levels, cells)
+        return (codes[:, None] == np.arange(covariate.width)).astype(float), codes >= 0
+    values = _numbers(cells)
+    known = np.isfinite(values)
+    clipped = np.clip(np.where(known, values, covariate.low), covariate.low, covariate.high)
+    unit = (clipped - covariate.low) / (covariate.high - covariate.low)
+    return np.clip(unit, 0.0, 1.0)[:, None], known
+
+
+def _numbers(cells: np.ndarray) -> np.ndarray:
+    if cells.dtype.kind in "fiub":
+        return cells.astype(float)
+    return np.array([_number(cell) for cell in cells], dtype=float)
+
+
+def _number(cell: Any) -> float:
+    try:
+        return float(cell)
+    except (TypeError, ValueError, OverflowError):
+        return np.nan
+
+
+def _codes(levels: Any, cells: np.ndarray) -> np.ndarray:
+    """The position of each cell among the levels, −1 where it is none of them."""
+    position = {level_text(level): code for code, level in enumerate(levels)}
+    if {"0", "1"} <= position.keys():
+        position = {"false": position["0"], "true": position["1"], **position}
+    if cells.dtype.kind in "fiub":
+        values, inverse = np.unique(cells, return_inverse=True)
+        return np.array([position.get(level_text(value.item()), -1) for value in values], dtype=int)[inverse]
+    return np.array([_code(position, cell) for cell in cells], dtype=int)
+
+
+def _code(position: dict[str, int], cell: Any) -> int:
+    if cell is None:
+        return -1
+    text = level_text(cell.item() if isinstance(cell, np.generic) else cell)
+    return position.get(text, position.get(level_text(_number(text)), -1))
+
+
+def reference_points(schema: Schema, count: int = 1024) -> np.ndarray:
+    """Public points that fill the schema's box evenly, every level of a category equally often."""
+    uniform = qmc.Sobol(len(schema.covariates), scramble=True, rng=np.random.default_rng(0)).random(count)
+    blocks = []
+    for covariate, column in zip(schema.covariates.values(), uniform.T, strict=True):
+        level = np.minimum((column * covariate.width).astype(int), covariate.width - 1)
+        one_hot = (level[:, None] == np.arange(covariate.width)).astype(float)
+        blocks.append(one_hot if isinstance(covariate, Category) else column[:, None])
+    return np.concatenate(blocks, axis=1)
+
+
+def decode_covariates(schema: Schema, x: np.ndarray) -> dict[str, np.ndarray]:
+    """Encoded covariates back in the units of the schema, by name."""
+    columns, start = {}, 0
+    for name, covariate in schema.covariates.items():
+        block = x[:, start : start + covariate.width]
+        start += covariate.width
+        if isinstance(covariate, Category):
+            columns[name] = np.array(covariate.levels, dtype=object)[block.argmax(axis=1)]
+        else:
+            columns[name] = covariate.low + block[:, 0] * (covariate.high - covariate.low)
+    return columns

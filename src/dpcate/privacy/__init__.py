@@ -1,0 +1,30 @@
+"""The audited core: budgets, sensitivities, mechanisms, noise and accounting.
+
+Nothing here knows about treatments or outcomes, and nothing outside draws noise.
+Read in this order: budget, sensitivity, noise, mechanisms, accounting; each bound names its page in `proofs/`.
+"""
+
+from dpcate.privacy.accounting import Accountant, Charge, Declared, Gaussian, SampledGaussian
+from dpcate.privacy.budget import Budget, Neighbours, Shares, gdp_delta, gdp_epsilon, gdp_mu
+from dpcate.privacy.mechanisms import Mechanisms, Noisy
+from dpcate.privacy.noise import NoiseSource, noise_source
+from dpcate.privacy.sensitivity import Sensitivity
+
+__all__ = [
+    "Accountant",
+    "Budget",
+    "Charge",
+    "Declared",
+    "Gaussian",
+    "Mechanisms",
+    "Neighbours",
+    "NoiseSource",
+    "Noisy",
+    "SampledGaussian",
+    "Sensitivity",
+    "Shares",
+    "gdp_delta",
+    "gdp_epsilon",
+    "gdp_mu",
+    "noise_source",
+]

@@ -1,0 +1,90 @@
+"""Where randomness comes from. Only `mechanisms` may call this module.
+
+- `ExactNoise`: OpenDP's exact discrete Gaussian, fed by the operating system. For everything released.
+- `StreamNoise`: a ChaCha20 stream keyed by the operating system. For bulk noise such as DP-SGD's.
+- `SeededNoise`: reproducible, for tests and teaching. What it touches is not private, and says so.
+"""
+
+import math
+import os
+import secrets
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcate.errors import InputError
+
+Array = NDArray[np.float64]
+
+GRID_BITS = 60  # the discrete Gaussian lives on a grid of 2^-60 standard deviations (proofs/gaussian.md)
+
+
+class NoiseSource(Protocol):
+    @property
+    def private(self) -> bool: ...
+
+    def add(self, value: Array, sd: float) -> Array:
+        """value + N(0, sd²I), entry by entry independent."""
+
+    def bulk(self, shape: tuple[int, ...], sd: float) -> Array:
+        """N(0, sd²I) in bulk."""
+
+
+class StreamNoise:
+    """Gaussian noise from a ChaCha20 stream under a 256-bit key that nobody learns; re-keyed after a fork."""
+
+    def __init__(self) -> None:
+        self._rekey()
+
+    def _rekey(self) -> None:
+        from randomgen import ChaCha
+
+        self._process = os.getpid()
+        self._generator = np.random.Generator(ChaCha(key=secrets.randbits(256), rounds=20))
+
+    def bulk(self, shape: tuple[int, ...], sd: float) -> Array:
+        if os.getpid() != self._process:
+            self._rekey()
+        return sd * self._generator.standard_normal(shape)
+
+
+class ExactNoise(StreamNoise):
+    """OpenDP's discrete Gaussian on a grid far below the noise; rounding cannot leak through it."""
+
+    private = True
+
+    def add(self, value: Array, sd: float) -> Array:
+        import opendp.prelude as dp
+
+        dp.enable_features("contrib")
+        space = dp.vector_domain(dp.atom_domain(T=float, nan=False), size=value.size), dp.l2_distance(T=float)
+        grid_exponent = math.floor(math.log2(sd)) - GRID_BITS
+        measure = dp.m.make_gaussian(*space, scale=sd, k=grid_exponent)
+        return np.asarray(measure(value.ravel().tolist()), dtype=np.float64).reshape(value.shape)
+
+
+class SeededNoise:
+    """Reproducible Gaussian noise: anyone who knows the seed can subtract it."""
+
+    private = False
+
+    def __init__(self, seed: int) -> None:
+        self._generator = np.random.default_rng(seed)
+
+    def add(self, value: Array, sd: float) -> Array:
+        return value + self.bulk(value.shape, sd)
+
+    def bulk(self, shape: tuple[int, ...], sd: float) -> Array:
+        return sd * self._generator.standard_normal(shape)
+
+
+def noise_source(random_state: int | None) -> NoiseSource:
+    """Secure noise for None; reproducible noise, hence no privacy, for a seed."""
+    if random_state is None:
+        return ExactNoise()
+    if isinstance(random_state, bool) or not isinstance(random_state, (int, np.integer)) or random_state < 0:
+        raise InputError(
+            "random_state must be None (private) or a non-negative integer (reproducible, not private)"
+        )
+    return SeededNoise(int(random_state))

@@ -1,0 +1,52 @@
+"""Effects and intervals from a release alone: post-processing, free, as often as one likes."""
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.stats import norm
+
+from dpcate.encoding import encode_covariates, reference_points
+from dpcate.errors import InputError
+from dpcate.tables import as_columns
+
+if TYPE_CHECKING:
+    from dpcate.release import Release
+
+
+def effect(release: "Release", X: Any) -> np.ndarray:
+    """The effect at each row of X, within the outcome's range; NaN where a row lacks a usable value."""
+    x, present = _encoded(release, X)
+    return np.where(present, _bounded(release, release.model.value(x)), np.nan)
+
+
+def effect_interval(release: "Release", X: Any, alpha: float = 0.1) -> tuple[np.ndarray, np.ndarray]:
+    """Equal-tailed normal interval; never wider than what the outcome's range allows."""
+    if isinstance(alpha, bool) or not isinstance(alpha, int | float) or not 0 < alpha < 1:
+        raise InputError("alpha must lie between 0 and 1; 0.1 gives 90% intervals")
+    x, present = _encoded(release, X)
+    centre, half = (
+        release.model.value(x),
+        norm.isf(alpha / 2) * release.model.sd(x, reference_points(release.schema)),
+    )
+    low, high = (_bounded(release, centre + sign * half) for sign in (-1, 1))
+    return np.where(present, low, np.nan), np.where(present, high, np.nan)
+
+
+def ate(release: "Release", X: Any) -> float:
+    """The mean effect over the rows of X that have all values; X is public."""
+    effects = effect(release, X)
+    if not np.isfinite(effects).any():
+        raise InputError("X holds no row with all covariates; the average effect needs at least one")
+    return math.fsum(effects[np.isfinite(effects)]) / int(np.isfinite(effects).sum())
+
+
+def _encoded(release: "Release", X: Any) -> tuple[np.ndarray, np.ndarray]:
+    if X is None:
+        raise InputError("X is needed: the covariates at which the effect is asked for")
+    return encode_covariates(release.schema, as_columns(X, list(release.schema.covariates)))
+
+
+def _bounded(release: "Release", values: np.ndarray) -> np.ndarray:
+    limit = release.schema.outcome.range
+    return np.clip(values, -limit, limit)

@@ -1,0 +1,103 @@
+"""A private constant: the weighted average effect, before any heterogeneity is asked for.
+
+Three norm-clipped sums: a coarse look (Σ clipped ρφ and Σ ρ), the size of what is left (counts of |score| in
+doubling bins), and a refined look clipped to that size. A ridge penalty cannot tell a constant from the
+rest and would shrink it; taking it out first costs little, because one number needs little noise.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import norm
+
+from dpcate.privacy import Mechanisms, Noisy, Shares
+from dpcate.privacy.sensitivity import clipped_sum, histogram
+from dpcate.regress.problem import Problem
+
+BINS = 10
+PRIOR_SPREAD = 0.3  # prior sd of the constant, as a fraction of the span
+COARSE_CLIP = 0.25  # as a fraction of the score limit
+REFINED_CLIP = 1.5  # in units of the private score scale
+
+SHARES = Shares({"coarse": 0.35, "scale": 0.15, "refined": 0.5})
+
+
+@dataclass(frozen=True)
+class Offset:
+    """The constant, the sd of its privacy noise, the mean ρ, and the scale of the scores around it."""
+
+    value: float
+    sd: float
+    curvature: float
+    score_scale: float
+
+
+def private_offset(problem: Problem, mechanisms: Mechanisms, mu: float, name: str) -> Offset:
+    coarse, variance, curvature = _coarse(problem, mechanisms, SHARES.mu("coarse", mu), name)
+    scale = _score_scale(problem, mechanisms, coarse, SHARES.mu("scale", mu), name)
+    bound = problem.score_limit if problem.two_valued else min(REFINED_CLIP * scale, problem.score_limit)
+    clipped = np.clip(problem.scores(coarse), -bound, bound)
+    refined = _mean(
+        problem, mechanisms, f"{name}: refined constant", clipped[:, None], bound, SHARES.mu("refined", mu)
+    )
+    noise = (refined.sd / curvature) ** 2
+    gain = variance / (variance + noise)
+    value = coarse + gain * refined.value[0] / curvature
+    return Offset(_within(value, problem.span), math.sqrt(gain * noise), curvature, scale)
+
+
+def _coarse(problem: Problem, mechanisms: Mechanisms, mu: float, name: str) -> tuple[float, float, float]:
+    """The constant shrunk towards zero, the variance that is left, and the mean ρ shrunk towards its typical value."""
+    bound = COARSE_CLIP * problem.score_limit
+    weight = 0.35 * bound / problem.curvature  # puts ρ on the scale of the scores
+    statistic = np.column_stack(
+        [
+            np.clip(problem.rho_phi, -bound, bound),
+            weight * np.clip(problem.rho, 0.0, 2 * problem.curvature),
+        ]
+    )
+    norm_bound = math.hypot(bound, 2 * weight * problem.curvature)
+    released = _mean(problem, mechanisms, f"{name}: coarse constant", statistic, norm_bound, mu)
+    trust = 1 / (1 + (released.sd / (0.3 * weight * problem.curvature)) ** 2)
+    curvature = problem.curvature + trust * (released.value[1] / weight - problem.curvature)
+    curvature = float(np.clip(curvature, 0.2 * problem.curvature, 2 * problem.curvature))
+    prior, noise = (PRIOR_SPREAD * problem.span) ** 2, (released.sd / curvature) ** 2
+    gain = prior / (prior + noise)
+    return _within(gain * released.value[0] / curvature, problem.span), gain * noise, curvature
+
+
+def _score_scale(problem: Problem, mechanisms: Mechanisms, centre: float, mu: float, name: str) -> float:
+    """The scale of |score| from counts in doubling bins: half-normal likelihood, wide lognormal prior."""
+    edges = problem.score_limit * 2.0 ** -np.arange(BINS)[::-1]
+    size = np.minimum(np.abs(problem.scores(centre)), 0.999999 * problem.score_limit)
+    bins = np.searchsorted(edges, size, side="right")
+    present = problem.rho > 0
+    counts = np.bincount(bins[present], minlength=BINS) / problem.n
+    sensitivity = histogram(neighbours=problem.neighbours, rows=problem.rows_per_person).scaled(1 / problem.n)
+    released = mechanisms.vector(
+        f"{name}: score sizes", counts, sensitivity=sensitivity, mu=mu, part=problem.part
+    )
+    spread = np.linspace(-3, 3, 121)
+    candidates = 0.06 * problem.score_limit * np.exp(spread)
+    below = 2 * norm.cdf(edges[None] / candidates[:, None]) - 1
+    expected = np.diff(np.column_stack([np.zeros(len(candidates)), below[:, :-1], np.ones(len(candidates))]))
+    misfit = ((released.value - expected) ** 2).sum(axis=1) / (released.sd**2 + 0.03**2)
+    log_posterior = -0.5 * misfit - 0.5 * spread**2
+    posterior = np.exp(log_posterior - log_posterior.max())
+    return float(np.exp(posterior @ np.log(candidates) / posterior.sum()))
+
+
+def _mean(
+    problem: Problem, mechanisms: Mechanisms, name: str, clipped: np.ndarray, norm_bound: float, mu: float
+) -> Noisy:
+    sensitivity = clipped_sum(
+        norm_bound=norm_bound, neighbours=problem.neighbours, rows=problem.rows_per_person
+    ).scaled(1 / problem.n)
+    return mechanisms.vector(
+        name, clipped.sum(axis=0) / problem.n, sensitivity=sensitivity, mu=mu, part=problem.part
+    )
+
+
+def _within(value: float, span: float) -> float:
+    return float(np.clip(value, -span, span))

@@ -1,0 +1,47 @@
+"""What a private regression is given: rows as (x, ρ, ρφ), and the public facts around them."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpcate.privacy import Neighbours
+
+
+@dataclass(frozen=True, kw_only=True)
+class Problem:
+    """Minimise  Σ ρᵢg(xᵢ)² − 2(ρφ)ᵢg(xᵢ).  Absent rows have ρ = ρφ = 0 and contribute zero.
+
+    Public: `reference`, points that fill the covariates' box; `n`, the fixed number by which sums are divided; `span`, the width of the range in which g can
+    lie a priori; `curvature`, ρ of a typical row; `multiplier`, what a unit of outcome does to ρφ;
+    `two_valued`, whether the outcome takes two values only; `part`, which part of the rows this is.
+    """
+
+    x: np.ndarray
+    rho: np.ndarray
+    rho_phi: np.ndarray
+    reference: np.ndarray
+    n: float
+    span: float
+    curvature: float
+    multiplier: float
+    two_valued: bool
+    neighbours: Neighbours
+    rows_per_person: int
+    part: int | None
+
+    def __repr__(self) -> str:
+        return "<Problem: sealed>"
+
+    @property
+    def score_limit(self) -> float:
+        """What |ρg − ρφ| hardly exceeds: the scale on which scores are counted."""
+        return 2 * self.multiplier * self.span
+
+    def signal(self, mu: float) -> float:
+        """n·μ as one row per person under replace-one would see it: what a budget is worth here."""
+        swaps = 2 if self.neighbours == "replace-one" else 1
+        return 2 * self.n * mu / (swaps * self.rows_per_person)
+
+    def scores(self, g: np.ndarray | float) -> np.ndarray:
+        """ρφ − ρg: half the negative derivative of the loss, row by row."""
+        return self.rho_phi - self.rho * g

@@ -1,0 +1,131 @@
+"""What may be published: a frozen, versioned JSON document without a row in it.
+
+Loading validates every field, refuses what it does not know, and executes nothing.
+"""
+
+import math
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+import numpy as np
+
+from dpcate import query
+from dpcate.errors import ReleaseError
+from dpcate.files import read_bytes, write_atomically
+from dpcate.models import FourierModel
+from dpcate.schema import Schema
+
+FORMAT_VERSION = 1
+
+
+class ChargedMechanism(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One paid release: what it was, which rows it read, its sensitivity, its noise, its proof page."""
+
+    name: str
+    mechanism: str
+    rows: str
+    mu: float
+    sensitivity: float
+    sd: float
+    proof: str
+
+
+class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How the effect was estimated; every entry was fixed before a row was read."""
+
+    learner: str
+    second_stage: str
+    nuisance: str
+    split: Literal["crossfit", "disjoint", "none"]
+    propensity_floor: float
+
+
+class _Document(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The JSON layout."""
+
+    format: Literal["dpcate-release"] = "dpcate-release"
+    version: Literal[1] = FORMAT_VERSION
+    library: str
+    private: bool
+    guarantee: Literal["proven", "unproven"]
+    proof: str
+    epsilon: float
+    delta: float
+    neighbours: Literal["replace-one", "add-or-remove-one"]
+    persons: int
+    schema: dict[str, Any]
+    spec: Spec
+    charges: list[ChargedMechanism]
+    model: FourierModel
+
+
+class Release(msgspec.Struct, frozen=True, kw_only=True):
+    """A private effect function and everything that may be said about how it was made.
+
+    `private` is False when reproducible noise was used: such a release protects nobody. `persons` is the
+    public number of persons under replace-one, a noisy count under add-or-remove-one.
+    """
+
+    library: str
+    private: bool
+    guarantee: Literal["proven", "unproven"]
+    proof: str
+    epsilon: float
+    delta: float
+    neighbours: Literal["replace-one", "add-or-remove-one"]
+    persons: int
+    schema: Schema
+    spec: Spec
+    charges: list[ChargedMechanism]
+    model: FourierModel
+
+    def __post_init__(self) -> None:
+        numbers = [self.epsilon, self.delta, self.spec.propensity_floor]
+        numbers += [
+            number for charge in self.charges for number in (charge.mu, charge.sensitivity, charge.sd)
+        ]
+        if not all(math.isfinite(number) and number > 0 for number in numbers) or self.delta >= 1:
+            raise ReleaseError(
+                "the privacy parameters of a release must be positive finite numbers, with delta below 1"
+            )
+        if self.model.width != self.schema.width:
+            raise ReleaseError("the model of a release does not fit its schema")
+
+    def effect(self, X: Any) -> np.ndarray:
+        """The private treatment effect at each row of X; NaN where a row of X lacks a usable value."""
+        return query.effect(self, X)
+
+    def effect_interval(self, X: Any, alpha: float = 0.1) -> tuple[np.ndarray, np.ndarray]:
+        """(low, high) at level 1 − alpha for privacy noise and sampling noise."""
+        return query.effect_interval(self, X, alpha)
+
+    def ate(self, X: Any) -> float:
+        """The effect averaged over the public rows X."""
+        return query.ate(self, X)
+
+    def to_json(self) -> bytes:
+        fields = {name: getattr(self, name) for name in self.__struct_fields__}
+        document = _Document(**{**fields, "schema": self.schema.to_document()})
+        return msgspec.json.format(msgspec.json.encode(document), indent=1) + b"\n"
+
+    @classmethod
+    def from_json(cls, content: bytes) -> "Release":
+        try:
+            document = msgspec.json.decode(content, type=_Document)
+            fields = {name: getattr(document, name) for name in cls.__struct_fields__}
+            return cls(**{**fields, "schema": Schema.from_document(document.schema)})
+        except (msgspec.MsgspecError, RecursionError, ValueError) as error:
+            problem = (
+                str(error)
+                if isinstance(error, msgspec.ValidationError | ReleaseError)
+                else "malformed content"
+            )
+        raise ReleaseError(f"this is not a usable dpcate release: {problem}")
+
+    def save(self, path: str | Path) -> None:
+        write_atomically(path, self.to_json())
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Release":
+        return cls.from_json(read_bytes(path, "release file"))

@@ -1,0 +1,243 @@
+"""Public facts about a table, declared before any row is read.
+
+Nothing is inferred from rows: bounds, levels and the outcome range come from a codebook or from domain
+knowledge. A schema is written by hand or as TOML, and the encoding of covariates follows from it alone.
+"""
+
+import math
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import tomli_w
+
+from dpcate.errors import SchemaError
+from dpcate.files import read_bytes, write_atomically
+
+Level = str | int | bool
+
+
+class Number(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="number"):
+    """A numeric covariate within public bounds; values outside are clipped."""
+
+    low: float
+    high: float
+    unit: str | None = None
+
+    def __post_init__(self) -> None:
+        _require_bounds("a number", self.low, self.high)
+
+    @property
+    def width(self) -> int:
+        """Columns it takes in the unit box."""
+        return 1
+
+
+class Category(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="category"):
+    """A covariate with public levels; one indicator column per level."""
+
+    levels: list[Level]
+
+    def __post_init__(self) -> None:
+        _require_levels("a category", self.levels, at_least=1)
+
+    @property
+    def width(self) -> int:
+        return len(self.levels)
+
+
+class Treatment(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The column that says who was treated, and what it says."""
+
+    name: str
+    control: Level = 0
+    treated: Level = 1
+
+    def __post_init__(self) -> None:
+        _require_name("the treatment", self.name)
+        _require_levels("the treatment", [self.control, self.treated], at_least=2)
+
+
+class Outcome(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The outcome column and its public range; values outside are clipped.
+
+    `binary` declares that it only takes its two bounds (died or not): its residuals are then never clipped.
+    """
+
+    name: str
+    low: float
+    high: float
+    unit: str | None = None
+    binary: bool = False
+
+    def __post_init__(self) -> None:
+        _require_name("the outcome", self.name)
+        _require_bounds("the outcome", self.low, self.high)
+
+    @property
+    def range(self) -> float:
+        return self.high - self.low
+
+
+class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Covariates, treatment, outcome, and how many rows one person may own."""
+
+    covariates: dict[str, Number | Category]
+    treatment: Treatment | str
+    outcome: Outcome
+    person: str | None = None
+    max_rows_per_person: int = 1
+
+    def __post_init__(self) -> None:
+        if isinstance(self.treatment, str):
+            msgspec.structs.force_setattr(self, "treatment", Treatment(self.treatment))
+        _require_types(self)
+        if not self.covariates:
+            raise SchemaError("a schema needs at least one covariate")
+        names = [*self.covariates, self.treatment.name, self.outcome.name]
+        names += [self.person] if self.person is not None else []
+        for name in names:
+            _require_name("a column", name)
+        if len(set(names)) < len(names):
+            raise SchemaError("a column may play one role only: covariate, treatment, outcome or person")
+        if self.max_rows_per_person < 1:
+            raise SchemaError("max_rows_per_person must be at least 1")
+        if self.person is None and self.max_rows_per_person > 1:
+            raise SchemaError(
+                "max_rows_per_person above 1 needs the person column that says which rows belong together"
+            )
+
+    @property
+    def columns(self) -> list[str]:
+        """Every column that a table must have."""
+        person = [self.person] if self.person is not None else []
+        return [*self.covariates, self.treatment.name, self.outcome.name, *person]
+
+    @property
+    def width(self) -> int:
+        """Columns of the encoded covariates, q in the theory."""
+        return sum(covariate.width for covariate in self.covariates.values())
+
+    def to_toml(self) -> str:
+        """The schema as a TOML document that `from_toml` reads back to an equal schema."""
+        return tomli_w.dumps(self.to_document())
+
+    def to_document(self) -> dict[str, Any]:
+        """Plain tables and values, in the layout of a schema file."""
+        plain = _without_none(msgspec.to_builtins(self))
+        if not self.outcome.binary:
+            del plain["outcome"]["binary"]
+        if self.treatment == Treatment(self.treatment.name):
+            plain["treatment"] = self.treatment.name
+        person, rows = plain.pop("person", None), plain.pop("max_rows_per_person")
+        if person is not None:
+            plain["person"] = {"column": person, "max_rows": rows}
+        return plain
+
+    @classmethod
+    def from_toml(cls, text: str) -> "Schema":
+        try:
+            document = tomllib.loads(text)
+        except (tomllib.TOMLDecodeError, RecursionError) as error:
+            problem = str(error)
+        else:
+            return cls.from_document(document)
+        raise SchemaError(f"the schema is not valid TOML: {problem}")
+
+    @classmethod
+    def from_document(cls, document: Any) -> "Schema":
+        """The schema in a document with the layout of a schema file."""
+        try:
+            return msgspec.convert(_flattened(document), cls)
+        except msgspec.ValidationError as error:
+            problem = str(error)
+        raise SchemaError(f"the schema is not usable: {problem}")
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Schema":
+        raw = read_bytes(path, "schema file")
+        try:
+            text = raw.decode("utf-8-sig")
+        except UnicodeDecodeError:
+            text = None
+        if text is None:
+            raise SchemaError("the schema file is not UTF-8 text")
+        return cls.from_toml(text)
+
+    def save(self, path: str | Path) -> None:
+        write_atomically(path, self.to_toml().encode())
+
+
+class _Person(msgspec.Struct, forbid_unknown_fields=True):
+    column: str
+    max_rows: int = 1
+
+
+def _flattened(document: Any) -> Any:
+    if not isinstance(document, dict) or "person" not in document:
+        return document
+    if "max_rows_per_person" in document:
+        raise SchemaError("write max_rows inside the [person] table of the schema file")
+    person = msgspec.convert(document["person"], _Person)
+    return {**document, "person": person.column, "max_rows_per_person": person.max_rows}
+
+
+def _without_none(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_none(item) for key, item in value.items() if item is not None}
+    return value
+
+
+def _require_types(schema: Schema) -> None:
+    if not isinstance(schema.covariates, dict) or not all(
+        isinstance(covariate, Number | Category) for covariate in schema.covariates.values()
+    ):
+        raise SchemaError(
+            "covariates must map column names to dpcate.Number(low, high) or dpcate.Category(levels)"
+        )
+    if not isinstance(schema.treatment, Treatment):
+        raise SchemaError("treatment must be a column name or a dpcate.Treatment")
+    if not isinstance(schema.outcome, Outcome):
+        raise SchemaError("outcome must be a dpcate.Outcome(name, low, high)")
+    if isinstance(schema.max_rows_per_person, bool) or not isinstance(schema.max_rows_per_person, int):
+        raise SchemaError("max_rows_per_person must be a whole number")
+
+
+def _require_name(what: str, name: Any) -> None:
+    if not isinstance(name, str) or not name.strip():
+        raise SchemaError(f"{what} needs a column name")
+
+
+def _require_bounds(what: str, low: Any, high: Any) -> None:
+    for bound in (low, high):
+        if isinstance(bound, bool) or not isinstance(bound, int | float) or not math.isfinite(bound):
+            raise SchemaError(
+                f"{what} needs finite public bounds: take low and high from the codebook or from what is "
+                "physically possible, never from the rows"
+            )
+    if not low < high or not math.isfinite(float(high) - float(low)):
+        raise SchemaError(
+            f"{what} needs low < high, with a finite distance between them; swap or correct the bounds"
+        )
+
+
+def _require_levels(what: str, levels: Any, at_least: int) -> None:
+    if not isinstance(levels, list | tuple) or len(levels) < at_least:
+        raise SchemaError(
+            f"{what} needs its public levels, at least {at_least}: list every value that can occur"
+        )
+    if not all(isinstance(level, str | int | bool) for level in levels):
+        raise SchemaError(f"the levels of {what} must be text, whole numbers or true/false")
+    texts = [level_text(level) for level in levels]
+    if "" in texts or len(set(texts)) < len(texts):
+        raise SchemaError(f"the levels of {what} must be distinct and not empty")
+
+
+def level_text(value: Any) -> str:
+    """The text by which a level and a cell are compared: 1, 1.0 and "1" are the same level."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value).strip()
