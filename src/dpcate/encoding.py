@@ -12,6 +12,8 @@ from scipy.stats import qmc
 from dpcate.schema import Category, Number, Outcome, Schema, Treatment, level_text
 from dpcate.tables import Columns
 
+_SAME_LEVEL = {"0": "false", "1": "true", "false": "0", "true": "1"}
+
 
 def encode_covariates(schema: Schema, columns: Columns) -> tuple[np.ndarray, np.ndarray]:
     """Covariates in [0, 1]^q and which rows are present; absent rows are zero."""
@@ -65,19 +67,27 @@ def _number(cell: Any) -> float:
 def _codes(levels: Any, cells: np.ndarray) -> np.ndarray:
     """The position of each cell among the levels, −1 where it is none of them."""
     position = {level_text(level): code for code, level in enumerate(levels)}
-    if {"0", "1"} <= position.keys():
-        position = {"false": position["0"], "true": position["1"], **position}
+    if {"0", "1"} <= position.keys() or {"false", "true"} <= position.keys():
+        twins = {_SAME_LEVEL[text]: code for text, code in position.items() if text in _SAME_LEVEL}
+        position = {**twins, **position}
     if cells.dtype.kind in "fiub":
         values, inverse = np.unique(cells, return_inverse=True)
-        return np.array([position.get(level_text(value.item()), -1) for value in values], dtype=int)[inverse]
+        return np.array([position.get(cell_text(value), -1) for value in values], dtype=int)[inverse]
     return np.array([_code(position, cell) for cell in cells], dtype=int)
 
 
 def _code(position: dict[str, int], cell: Any) -> int:
-    if cell is None:
-        return -1
-    text = level_text(cell.item() if isinstance(cell, np.generic) else cell)
-    return position.get(text, position.get(level_text(_number(text)), -1))
+    text = cell_text(cell)
+    return position.get(text, position.get(cell_text(_number(text)), -1))
+
+
+def cell_text(cell: Any) -> str:
+    """The text by which a cell is compared with levels and names, empty where the cell is missing."""
+    try:
+        missing = cell is None or bool(cell != cell)
+        return "" if missing else level_text(cell.item() if isinstance(cell, np.generic) else cell)
+    except (TypeError, ValueError):  # a missing value that refuses comparison, a nested value
+        return ""
 
 
 def reference_points(schema: Schema, count: int = 1024) -> np.ndarray:

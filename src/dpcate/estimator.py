@@ -201,9 +201,7 @@ class _Plan:
         """The public number that sums over a part are divided by."""
         return float(persons if part is None else persons / self.split.parts)
 
-    def _training_rows(
-        self, rows: Rows, part: np.ndarray, trained_on: int | None, persons: int
-    ) -> TrainingRows:
+    def _training_rows(self, rows: Rows, part: np.ndarray, trained_on: int | None, persons: int) -> TrainingRows:
         return TrainingRows(
             schema=self.schema,
             rows=rows,

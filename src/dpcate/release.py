@@ -44,8 +44,8 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 class _Document(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The JSON layout."""
 
-    format: Literal["dpcate-release"] = "dpcate-release"
-    version: Literal[1] = FORMAT_VERSION
+    format: Literal["dpcate-release"]
+    version: Literal[1]
     library: str
     private: bool
     guarantee: Literal["proven", "unproven"]
@@ -82,9 +82,7 @@ class Release(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         numbers = [self.epsilon, self.delta, self.spec.propensity_floor]
-        numbers += [
-            number for charge in self.charges for number in (charge.mu, charge.sensitivity, charge.sd)
-        ]
+        numbers += [number for charge in self.charges for number in (charge.mu, charge.sensitivity, charge.sd)]
         if not all(math.isfinite(number) and number > 0 for number in numbers) or self.delta >= 1:
             raise ReleaseError(
                 "the privacy parameters of a release must be positive finite numbers, with delta below 1"
@@ -106,7 +104,8 @@ class Release(msgspec.Struct, frozen=True, kw_only=True):
 
     def to_json(self) -> bytes:
         fields = {name: getattr(self, name) for name in self.__struct_fields__}
-        document = _Document(**{**fields, "schema": self.schema.to_document()})
+        fields["schema"] = self.schema.to_document()
+        document = _Document(format="dpcate-release", version=FORMAT_VERSION, **fields)
         return msgspec.json.format(msgspec.json.encode(document), indent=1) + b"\n"
 
     @classmethod
@@ -116,11 +115,7 @@ class Release(msgspec.Struct, frozen=True, kw_only=True):
             fields = {name: getattr(document, name) for name in cls.__struct_fields__}
             return cls(**{**fields, "schema": Schema.from_document(document.schema)})
         except (msgspec.MsgspecError, RecursionError, ValueError) as error:
-            problem = (
-                str(error)
-                if isinstance(error, msgspec.ValidationError | ReleaseError)
-                else "malformed content"
-            )
+            problem = str(error) if isinstance(error, msgspec.ValidationError | ReleaseError) else "malformed content"
         raise ReleaseError(f"this is not a usable dpcate release: {problem}")
 
     def save(self, path: str | Path) -> None:

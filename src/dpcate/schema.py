@@ -5,7 +5,9 @@ knowledge. A schema is written by hand or as TOML, and the encoding of covariate
 """
 
 import math
+import sys
 import tomllib
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,8 @@ class Number(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field=
 
     def __post_init__(self) -> None:
         _require_bounds("a number", self.low, self.high)
+        _require_unit("a number", self.unit)
+        _settle(self, low=float(self.low), high=float(self.high))
 
     @property
     def width(self) -> int:
@@ -41,6 +45,7 @@ class Category(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_fiel
 
     def __post_init__(self) -> None:
         _require_levels("a category", self.levels, at_least=1)
+        _settle(self, levels=list(self.levels))
 
     @property
     def width(self) -> int:
@@ -74,6 +79,10 @@ class Outcome(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def __post_init__(self) -> None:
         _require_name("the outcome", self.name)
         _require_bounds("the outcome", self.low, self.high)
+        _require_unit("the outcome", self.unit)
+        if not isinstance(self.binary, bool):
+            raise SchemaError("binary must be true or false: does the outcome only take its two bounds?")
+        _settle(self, low=float(self.low), high=float(self.high))
 
     @property
     def range(self) -> float:
@@ -91,7 +100,7 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     def __post_init__(self) -> None:
         if isinstance(self.treatment, str):
-            msgspec.structs.force_setattr(self, "treatment", Treatment(self.treatment))
+            _settle(self, treatment=Treatment(self.treatment))
         _require_types(self)
         if not self.covariates:
             raise SchemaError("a schema needs at least one covariate")
@@ -139,7 +148,7 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     def from_toml(cls, text: str) -> "Schema":
         try:
             document = tomllib.loads(text)
-        except (tomllib.TOMLDecodeError, RecursionError) as error:
+        except (ValueError, RecursionError) as error:
             problem = str(error)
         else:
             return cls.from_document(document)
@@ -151,7 +160,7 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         try:
             return msgspec.convert(_flattened(document), cls)
         except msgspec.ValidationError as error:
-            problem = str(error)
+            problem = " ".join(str(error).split())
         raise SchemaError(f"the schema is not usable: {problem}")
 
     @classmethod
@@ -189,13 +198,17 @@ def _without_none(value: Any) -> Any:
     return value
 
 
+def _settle(struct: msgspec.Struct, **fields: Any) -> None:
+    """Give fields their plain form once, while a frozen struct is being made."""
+    for name, value in fields.items():
+        msgspec.structs.force_setattr(struct, name, value)
+
+
 def _require_types(schema: Schema) -> None:
     if not isinstance(schema.covariates, dict) or not all(
         isinstance(covariate, Number | Category) for covariate in schema.covariates.values()
     ):
-        raise SchemaError(
-            "covariates must map column names to dpcate.Number(low, high) or dpcate.Category(levels)"
-        )
+        raise SchemaError("covariates must map column names to dpcate.Number(low, high) or dpcate.Category(levels)")
     if not isinstance(schema.treatment, Treatment):
         raise SchemaError("treatment must be a column name or a dpcate.Treatment")
     if not isinstance(schema.outcome, Outcome):
@@ -205,39 +218,41 @@ def _require_types(schema: Schema) -> None:
 
 
 def _require_name(what: str, name: Any) -> None:
-    if not isinstance(name, str) or not name.strip():
-        raise SchemaError(f"{what} needs a column name")
+    if not isinstance(name, str) or not name.strip() or len(name.splitlines()) > 1:
+        raise SchemaError(f"{what} needs a column name, on one line")
+
+
+def _require_unit(what: str, unit: Any) -> None:
+    if not isinstance(unit, str | None):
+        raise SchemaError(f"the unit of {what} must be text")
 
 
 def _require_bounds(what: str, low: Any, high: Any) -> None:
     for bound in (low, high):
-        if isinstance(bound, bool) or not isinstance(bound, int | float) or not math.isfinite(bound):
+        if isinstance(bound, bool) or not isinstance(bound, Real) or not abs(bound) <= sys.float_info.max:
             raise SchemaError(
                 f"{what} needs finite public bounds: take low and high from the codebook or from what is "
                 "physically possible, never from the rows"
             )
     if not low < high or not math.isfinite(float(high) - float(low)):
-        raise SchemaError(
-            f"{what} needs low < high, with a finite distance between them; swap or correct the bounds"
-        )
+        raise SchemaError(f"{what} needs low < high, with a finite distance between them; swap or correct the bounds")
 
 
 def _require_levels(what: str, levels: Any, at_least: int) -> None:
     if not isinstance(levels, list | tuple) or len(levels) < at_least:
-        raise SchemaError(
-            f"{what} needs its public levels, at least {at_least}: list every value that can occur"
-        )
-    if not all(isinstance(level, str | int | bool) for level in levels):
-        raise SchemaError(f"the levels of {what} must be text, whole numbers or true/false")
+        raise SchemaError(f"{what} needs its public levels, at least {at_least}: list every value that can occur")
+    if not all(type(level) in (str, int, bool) for level in levels):
+        raise SchemaError(f"the levels of {what} must be plain text, whole numbers or true/false")
     texts = [level_text(level) for level in levels]
     if "" in texts or len(set(texts)) < len(texts):
         raise SchemaError(f"the levels of {what} must be distinct and not empty")
 
 
 def level_text(value: Any) -> str:
-    """The text by which a level and a cell are compared: 1, 1.0 and "1" are the same level."""
+    """The text by which levels and cells compare: 1, 1.0 and "1" are one level, as are True and "TRUE"."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
-    return str(value).strip()
+    text = str(value).strip()
+    return text.lower() if text.lower() in ("true", "false") else text

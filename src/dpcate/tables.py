@@ -21,17 +21,17 @@ Columns = Mapping[str, np.ndarray]
 
 _LONGEST_LINE = 1 << 26
 _FIRST_DATA_LINE = 2  # as the reader counts lines, with the header as line 1
+_EVERY_BYTE = "latin-1"  # no byte stops the reader; each cell is decoded on its own later
 
-_SCALAR_TYPES = (
-    pa.types.is_boolean,
-    pa.types.is_integer,
-    pa.types.is_floating,
-    pa.types.is_decimal,
+_TEXT_TYPES = (
     pa.types.is_string,
     pa.types.is_large_string,
     pa.types.is_string_view,
-    pa.types.is_null,
+    pa.types.is_binary,
+    pa.types.is_large_binary,
 )
+_OTHER_TYPES = (pa.types.is_boolean, pa.types.is_integer, pa.types.is_decimal, pa.types.is_null)
+_ARRAY_KINDS = "fiubUTO"
 
 
 def read_columns(source: Any, names: Sequence[str]) -> Columns:
@@ -43,19 +43,19 @@ def read_columns(source: Any, names: Sequence[str]) -> Columns:
     try:
         frame = nw.from_native(source, eager_only=True)
     except TypeError:
-        frame = None
-    if not isinstance(frame, nw.DataFrame):
-        raise DataError(
-            "a table must be a pandas, polars or Arrow table, or the path of a .csv or .parquet file"
-        )
-    _require_columns(frame.columns, names)
-    return {name: _cells_of_series(frame[name], name) for name in names}
+        problem = "a table must be a pandas, polars or Arrow table, or the path of a .csv or .parquet file"
+    except nw.exceptions.DuplicateError:
+        problem = "the table has more than one column of the same name; rename or drop the repeated ones"
+    else:
+        _require_columns(frame.columns, names)
+        return {name: _cells_of_series(frame[name], name) for name in names}
+    raise DataError(problem)
 
 
 def header(path: str | Path) -> list[str]:
     """The column names of a CSV or Parquet file."""
     path = _existing(Path(path))
-    return _csv_header(path)[0] if _kind(path) == "csv" else list(_parquet(path).schema_arrow.names)
+    return _csv_header(path)[0] if _kind(path) == "csv" else _parquet(path)[1]
 
 
 def as_columns(matrix: Any, names: Sequence[str]) -> Columns:
@@ -66,18 +66,17 @@ def as_columns(matrix: Any, names: Sequence[str]) -> Columns:
     if array.ndim == 1 and len(names) == 1:
         array = array[:, None]
     if array.ndim != 2 or array.shape[1] != len(names):
-        raise DataError(
-            f"expected a table with {len(names)} columns in the schema's order: {', '.join(names)}"
-        )
+        raise DataError(f"expected a table with {len(names)} columns in the schema's order: {', '.join(names)}")
     return {name: array[:, position] for position, name in enumerate(names)}
 
 
 def as_column(values: Any, name: str) -> np.ndarray:
     """One column from a series or a one-dimensional array."""
-    try:
+    if isinstance(values, pa.Array):
+        values = pa.chunked_array([values])
+    if nw.dependencies.is_into_series(values):
         return _cells_of_series(nw.from_native(values, series_only=True), name)
-    except TypeError:
-        array = _array(values)
+    array = _array(values)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim != 1:
@@ -86,11 +85,20 @@ def as_column(values: Any, name: str) -> np.ndarray:
 
 
 def _array(values: Any) -> np.ndarray:
+    """An array whose cells are as they were given: no cell decides the type of the others."""
+    if isinstance(values, np.ma.MaskedArray):
+        values = np.where(np.ma.getmaskarray(values), None, values.data)
     try:
-        return np.asarray(values)
+        array = np.asarray(values)
     except ValueError:
-        pass
-    raise DataError("expected a rectangular array: every row needs the same number of columns")
+        array = None
+    if array is None:
+        raise DataError("expected a rectangular array: every row needs the same number of columns")
+    if isinstance(values, list | tuple):
+        return np.array(values, dtype=object)
+    if array.dtype.kind not in _ARRAY_KINDS:
+        raise DataError("an array must hold numbers or text, not dates or records")
+    return array
 
 
 def _from_mapping(source: Mapping[str, Any], names: Sequence[str]) -> Columns:
@@ -103,7 +111,10 @@ def _from_mapping(source: Mapping[str, Any], names: Sequence[str]) -> Columns:
 
 def _from_path(path: Path, names: Sequence[str]) -> Columns:
     path = _existing(path)
-    table = _read_csv(path, names) if _kind(path) == "csv" else _read_parquet(path, names)
+    if _kind(path) == "csv":
+        table = _read_csv(path, names)
+        return {name: _cells_of_csv(table.column(name)) for name in names}
+    table = _read_parquet(path, names)
     return {name: _cells_of_arrow(table.column(name), name) for name in names}
 
 
@@ -117,6 +128,7 @@ def _kind(path: Path) -> str:
 
 
 def _existing(path: Path) -> Path:
+    _kind(path)
     try:
         if path.is_file() and path.stat().st_size > 0:
             return path
@@ -132,14 +144,13 @@ def _csv_header(path: Path) -> tuple[list[str], str]:
         with pa.input_stream(str(path), compression="detect") as stream:
             first = stream.read(1 << 20).split(b"\n", 1)[0]
         line = first.decode("utf-8-sig").strip("\r\n")
-    except (OSError, pa.ArrowException, UnicodeDecodeError):
+        headers = {mark: next(csv.reader([line], delimiter=mark)) for mark in ",;\t"}
+    except (OSError, pa.ArrowException, UnicodeDecodeError, csv.Error):
         line = ""
     if not line or "\0" in line:
-        raise DataError(
-            f"the file {path.name!r} has no readable header line; the first line must hold column names"
-        )
-    separator = max(",;\t", key=line.count)
-    return [name.strip() for name in next(csv.reader([line], delimiter=separator))], separator
+        raise DataError(f"the file {path.name!r} has no readable header line; the first line must hold column names")
+    separator = max(headers, key=lambda mark: len(headers[mark]))
+    return [name.strip() for name in headers[separator]], separator
 
 
 def _read_csv(path: Path, names: Sequence[str]) -> pa.Table:
@@ -156,7 +167,11 @@ def _read_csv(path: Path, names: Sequence[str]) -> pa.Table:
             table = pa.csv.read_csv(
                 stream,
                 read_options=pa.csv.ReadOptions(
-                    column_names=found, skip_rows=1, use_threads=False, block_size=_LONGEST_LINE
+                    column_names=found,
+                    skip_rows=1,
+                    use_threads=False,
+                    block_size=_LONGEST_LINE,
+                    encoding=_EVERY_BYTE,
                 ),
                 parse_options=pa.csv.ParseOptions(
                     delimiter=separator,
@@ -166,7 +181,7 @@ def _read_csv(path: Path, names: Sequence[str]) -> pa.Table:
                 ),
                 convert_options=pa.csv.ConvertOptions(
                     include_columns=list(names),
-                    column_types={name: pa.binary() for name in names},
+                    column_types={name: pa.string() for name in names},
                     null_values=[""],
                     strings_can_be_null=True,
                 ),
@@ -194,17 +209,19 @@ def _only_header(path: Path) -> bool:
         return not stream.read(1 << 20).partition(b"\n")[2].strip()
 
 
-def _parquet(path: Path) -> pa.parquet.ParquetFile:
+def _parquet(path: Path) -> tuple[pa.parquet.ParquetFile, list[str]]:
+    """The opened file and its column names."""
     try:
-        return pa.parquet.ParquetFile(path)
-    except (OSError, pa.ArrowException):
+        file = pa.parquet.ParquetFile(path)
+        return file, list(file.schema_arrow.names)
+    except (OSError, UnicodeDecodeError, pa.ArrowException):
         pass
     raise DataError(f"the file {path.name!r} cannot be read as Parquet")
 
 
 def _read_parquet(path: Path, names: Sequence[str]) -> pa.Table:
-    file = _parquet(path)
-    _require_columns(file.schema_arrow.names, names)
+    file, found = _parquet(path)
+    _require_columns(found, names)
     try:
         return file.read(columns=list(names))
     except (OSError, pa.ArrowException):
@@ -213,23 +230,37 @@ def _read_parquet(path: Path, names: Sequence[str]) -> pa.Table:
 
 
 def _cells_of_series(series: "nw.Series[Any]", name: str) -> np.ndarray:
+    if series.implementation.is_pyarrow():
+        return _cells_of_arrow(series.to_native(), name)
     if series.dtype.is_nested() or series.dtype.is_temporal():
         raise DataError(f"the column {name!r} holds dates or nested values; give numbers or text")
-    if (series.dtype.is_numeric() and not series.dtype.is_decimal()) or series.dtype == nw.Boolean:
-        return (series.cast(nw.Float64) if series.null_count() else series).to_numpy()
-    return np.array(series.to_list(), dtype=object)
+    whole = series.dtype.is_integer() or series.dtype == nw.Boolean
+    if series.dtype.is_float() or (whole and not series.null_count()):
+        return series.to_numpy()
+    return _objects(series.to_list())
 
 
 def _cells_of_arrow(column: pa.ChunkedArray, name: str) -> np.ndarray:
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
-    if pa.types.is_binary(column.type):
-        return np.array([_decoded(cell) for cell in column.to_pylist()], dtype=object)
-    if not any(is_scalar(column.type) for is_scalar in _SCALAR_TYPES):
+    if any(is_text(column.type) for is_text in _TEXT_TYPES):
+        return _objects([_decoded(cell) for cell in column.cast(pa.large_binary()).to_pylist()])
+    if pa.types.is_floating(column.type):
+        return column.cast(pa.float64()).to_numpy()
+    if not any(is_scalar(column.type) for is_scalar in _OTHER_TYPES):
         raise DataError(f"the column {name!r} holds dates or nested values; give numbers or text")
-    if pa.types.is_floating(column.type) or pa.types.is_integer(column.type):
-        return column.cast(pa.float64(), safe=False).to_numpy()
-    return np.array(column.to_pylist(), dtype=object)
+    if pa.types.is_integer(column.type) and not column.null_count:
+        return column.to_numpy()
+    return _objects(column.to_pylist())
+
+
+def _objects(cells: Sequence[Any]) -> np.ndarray:
+    return np.fromiter(cells, dtype=object, count=len(cells))
+
+
+def _cells_of_csv(column: pa.ChunkedArray) -> np.ndarray:
+    cells = column.to_pylist()
+    return _objects([None if cell is None else _decoded(cell.encode(_EVERY_BYTE)) for cell in cells])
 
 
 def _decoded(cell: bytes | None) -> str | None:
@@ -242,9 +273,7 @@ def _decoded(cell: bytes | None) -> str | None:
 def _require_columns(found: Sequence[str], wanted: Sequence[str]) -> None:
     missing = [name for name in wanted if name not in found]
     if missing:
-        raise DataError(
-            f"the table lacks the columns {', '.join(missing)}; rename them or correct the schema"
-        )
+        raise DataError(f"the table lacks the columns {', '.join(missing)}; rename them or correct the schema")
     repeated = sorted({name for name in wanted if list(found).count(name) > 1})
     if repeated:
-        raise DataError(f"the table has more than one column named {', '.join(repeated)}")
+        raise DataError(f"the table has more than one column named {', '.join(repeated)}; rename or drop them")

@@ -4,13 +4,14 @@ Rows are encoded by the schema, clipped to it, and bounded per person. An absent
 unparsable or of an unknown level) is kept as a row that contributes zero to every statistic.
 """
 
+from hashlib import blake2b
 from typing import Any, NoReturn
 
 import numpy as np
 
-from dpcate.encoding import encode_covariates, encode_outcome, encode_treatment
+from dpcate.encoding import cell_text, encode_covariates, encode_outcome, encode_treatment
 from dpcate.errors import DataError
-from dpcate.schema import Schema, level_text
+from dpcate.schema import Schema
 from dpcate.tables import Columns, as_column, as_columns, read_columns
 
 
@@ -82,7 +83,7 @@ def _bounded(
     outcome: np.ndarray,
     present: np.ndarray,
 ) -> Rows:
-    """Number the persons and keep the first `max_rows_per_person` rows of each."""
+    """Number the persons and keep the first `max_rows_per_person` rows of each; a nameless row is absent."""
     if schema.person is None:
         own_data = np.column_stack([x, treated, outcome, present])
         return Rows(
@@ -93,12 +94,13 @@ def _bounded(
             person=np.arange(len(x)),
             person_key=_hash_rows(own_data),
         )
-    names = [_identity(cell, row) for row, cell in enumerate(columns[schema.person])]
-    present = present & np.array([isinstance(name, str) for name in names], dtype=bool)
-    number: dict[str | int, int] = {}
-    person = np.array([number.setdefault(name, len(number)) for name in names], dtype=int)
+    texts = [cell_text(cell) for cell in columns[schema.person]]
+    present = present & np.array([text != "" for text in texts], dtype=bool)
+    number: dict[tuple[str, int], int] = {}
+    owners = [(text, 0 if text else row) for row, text in enumerate(texts)]  # no name: a person of its own
+    person = np.array([number.setdefault(owner, len(number)) for owner in owners], dtype=int)
     kept = _occurrence(person) < schema.max_rows_per_person
-    keys = np.array([_hash_text(str(name)) for name in number], dtype=np.uint64)
+    keys = np.array([_hash_text(text) for text, _ in number], dtype=np.uint64)
     return Rows(
         x=x[kept],
         treated=treated[kept],
@@ -107,17 +109,6 @@ def _bounded(
         person=person[kept],
         person_key=keys,
     )
-
-
-def _identity(cell: Any, row: int) -> str | int:
-    """The person's name as text; a row without one is a person of its own, and absent."""
-    if cell is None or cell != cell or (text := level_text(_plain(cell))) == "":
-        return row
-    return text
-
-
-def _plain(cell: Any) -> Any:
-    return cell.item() if isinstance(cell, np.generic) else cell
 
 
 def _occurrence(person: np.ndarray) -> np.ndarray:
@@ -140,8 +131,6 @@ def _hash_rows(own_data: np.ndarray) -> np.ndarray:
 
 
 def _hash_text(text: str) -> int:
-    from hashlib import blake2b
-
     return int.from_bytes(blake2b(text.encode(errors="surrogatepass"), digest_size=8).digest(), "big")
 
 

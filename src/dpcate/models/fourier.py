@@ -30,7 +30,7 @@ def fourier_features(x: np.ndarray, frequencies: np.ndarray) -> np.ndarray:
 def shrinkage_spectrum(
     frequencies: np.ndarray, reference: np.ndarray, curvature: float, penalty: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Eigenvectors of M = E[φφ'] over public reference points, and the part λ/(rm + λ) that a penalty takes from each."""
+    """Eigenvectors of M = E[φφ'] over public points, and the part λ/(rm + λ) that a penalty takes from each."""
     phi = fourier_features(reference, frequencies)
     moments, vectors = np.linalg.eigh(phi.T @ phi / len(phi))
     return vectors, penalty / (curvature * np.maximum(moments, 0.0) + penalty)

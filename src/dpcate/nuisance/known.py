@@ -30,9 +30,7 @@ class KnownPropensity:
     def __post_init__(self) -> None:
         constant = not callable(self.probability)
         if constant and not (isinstance(self.probability, int | float) and 0 < self.probability < 1):
-            raise InputError(
-                "a known propensity must lie strictly between 0 and 1, or be a function of the covariates"
-            )
+            raise InputError("a known propensity must lie strictly between 0 and 1, or be a function of the covariates")
 
     @property
     def name(self) -> str:
@@ -53,7 +51,7 @@ class KnownNuisances:
     """Nuisances from public data or from a simulation's truth: public functions of the covariates.
 
     The R-learner needs `outcome` (E[Y|x]); other learners need `outcome_control` and `outcome_treated`.
-    They must not have been fitted on the private rows: nothing here can check that, and the promise rests on it.
+    They must not have been fitted on the private rows: the promise rests on it, and nothing here can check it.
     """
 
     propensity: float | KnownFunction

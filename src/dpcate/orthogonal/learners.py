@@ -80,9 +80,7 @@ class Weight:
             raise InputError("a weight needs a name, for the release to state")
         weight, derivative = self._on(self.weight), self._on(self.derivative)
         if not (np.isfinite(weight).all() and np.isfinite(derivative).all() and (weight > 0).all()):
-            raise InputError(
-                f"the weight '{self.name}' must be positive and finite for propensities in (0, 1)"
-            )
+            raise InputError(f"the weight '{self.name}' must be positive and finite for propensities in (0, 1)")
         step = 1e-6
         slope = (self._on(self.weight, step) - self._on(self.weight, -step)) / (2 * step)
         if not np.allclose(slope, derivative, rtol=1e-4, atol=1e-4 * np.abs(derivative).max() + 1e-9):

@@ -1,7 +1,7 @@
 """The audited core: budgets, sensitivities, mechanisms, noise and accounting.
 
 Nothing here knows about treatments or outcomes, and nothing outside draws noise.
-Read in this order: budget, sensitivity, noise, mechanisms, accounting; each bound names its page in `proofs/`.
+Read budget, sensitivity, noise, mechanisms, accounting; each bound names its page in `proofs/`.
 """
 
 from dpcate.privacy.accounting import Accountant, Charge, Declared, Gaussian, SampledGaussian

@@ -146,9 +146,7 @@ class Accountant:
     def epsilon_spent(self) -> float:
         """The ε, at the budget's δ, of the person who lost most."""
         budget = self.budget
-        return max(
-            epsilon_of(self._events(part), budget.delta, budget.neighbours) for part in range(self.parts)
-        )
+        return max(epsilon_of(self._events(part), budget.delta, budget.neighbours) for part in range(self.parts))
 
     def _events(self, part: int) -> list[Event]:
         return [charge.event for charge in self._charges if charge.part in (None, part)]

@@ -54,12 +54,10 @@ class Budget:
     def __post_init__(self) -> None:
         _require_real("epsilon", self.epsilon)
         _require_real("delta", self.delta)
-        if not 0 < self.epsilon <= 1000:
-            raise InputError("epsilon must lie above 0 and at most 1000; 1 is a common choice")
+        if not 0 < self.epsilon <= 100:
+            raise InputError("epsilon must lie above 0 and at most 100; 1 is a common choice")
         if not 1e-100 <= self.delta < 1:
-            raise InputError(
-                "delta must lie above 0 (at least 1e-100) and below 1; choose well below 1/n, say 1e-6"
-            )
+            raise InputError("delta must lie above 0 (at least 1e-100) and below 1; choose well below 1/n, say 1e-6")
         if self.neighbours not in get_args(Neighbours):
             raise InputError(f"neighbours must be one of {', '.join(get_args(Neighbours))}")
 

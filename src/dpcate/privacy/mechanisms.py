@@ -78,9 +78,7 @@ class Mechanisms:
             raise MechanismError(f"the release '{name}' needs a positive finite mu and sensitivity")
         sd = sensitivity.value * (1 + ROUNDING_SLACK) / mu
         self._accountant.charge(
-            Charge(
-                name=name, mechanism=mechanism, event=Gaussian(mu), sensitivity=sensitivity, sd=sd, part=part
-            )
+            Charge(name=name, mechanism=mechanism, event=Gaussian(mu), sensitivity=sensitivity, sd=sd, part=part)
         )
         if not np.isfinite(vector).all():
             raise MechanismError(f"the release '{name}' was not finite; its charge stands")

@@ -17,7 +17,7 @@ from dpcate.errors import InputError
 
 Array = NDArray[np.float64]
 
-GRID_BITS = 60  # the discrete Gaussian lives on a grid of 2^-60 standard deviations (proofs/gaussian.md)
+GRID_BITS = 100  # the discrete Gaussian lives on a grid of 2^-100 standard deviations (proofs/gaussian.md)
 
 
 class NoiseSource(Protocol):
@@ -84,7 +84,5 @@ def noise_source(random_state: int | None) -> NoiseSource:
     if random_state is None:
         return ExactNoise()
     if isinstance(random_state, bool) or not isinstance(random_state, (int, np.integer)) or random_state < 0:
-        raise InputError(
-            "random_state must be None (private) or a non-negative integer (reproducible, not private)"
-        )
+        raise InputError("random_state must be None (private) or a non-negative integer (reproducible, not private)")
     return SeededNoise(int(random_state))

@@ -81,9 +81,7 @@ def ridge_minimiser(
     """
     _require_positive(design_bound=design_bound, target_bound=target_bound, penalty=penalty, n=n)
     if penalty * n < design_bound**2 or n < 2:
-        raise InputError(
-            "the ridge bound needs penalty * n of at least the squared design bound, and n of at least 2"
-        )
+        raise InputError("the ridge bound needs penalty * n of at least the squared design bound, and n of at least 2")
     s = np.linspace(penalty / (penalty + design_bound**2), 1.0, 100_001)
     leverage = design_bound**2 / penalty
     shift = s * (1 + np.sqrt(leverage * s * (1 - s))) / (n + s * leverage)

@@ -25,13 +25,23 @@ GRADIENT_TOLERANCE = 1e-4  # of one row's largest gradient: the solver's part of
 
 
 @dataclass(frozen=True, kw_only=True)
+class Rule:
+    """The constants of the default rule; bench/tuning.py compares them with their neighbours."""
+
+    bandwidth: float = 0.2  # h per root of the number of columns: distances in the unit box grow like √q
+    threshold: float = 1.2  # B in units of the private scale of the scores
+    penalty: float = 15.0  # λ = 15·(B/S)·(nμ)^(−3/4), S the plausible range of the effect
+
+
+@dataclass(frozen=True, kw_only=True)
 class Features:
-    """Settings of M1; what is None follows from the public rule."""
+    """Settings of M1; what is None follows from the rule."""
 
     pairs: int | None = None
     bandwidth: float | None = None
     penalty: float | None = None
     threshold: float | None = None  # B as a fraction of the score limit
+    rule: Rule = Rule()
 
     name = "features"
 
@@ -40,9 +50,7 @@ class Features:
             raise InputError("pairs must be a whole number from 1 to 16384")
         for name in ("bandwidth", "penalty", "threshold"):
             value = getattr(self, name)
-            if value is not None and not (
-                isinstance(value, int | float) and math.isfinite(value) and value > 0
-            ):
+            if value is not None and not (isinstance(value, int | float) and math.isfinite(value) and value > 0):
                 raise InputError(f"{name} must be a positive number, or None for the default rule")
 
     def fit(
@@ -78,9 +86,7 @@ class Features:
         curvature, sampling_sd = offset.curvature, 0.0
         if interval:
             scores = psi - problem.rho * (phi @ noisy.value)
-            variance, curvature = _score_moments(
-                problem, mechanisms, scores, bound, shares.mu("interval", mu), name
-            )
+            variance, curvature = _score_moments(problem, mechanisms, scores, bound, shares.mu("interval", mu), name)
             sampling_sd = math.sqrt(variance / (4 * curvature * penalty * problem.n))
         return FourierModel(
             offset=offset.value,
@@ -100,26 +106,25 @@ class Features:
         return self.pairs or (64 if width <= 2 else 128 if width <= 5 else 256)
 
     def _bandwidth(self, problem: Problem) -> float:
-        """0.2·√q: distances in the unit box grow like √q."""
-        return self.bandwidth or 0.2 * math.sqrt(problem.x.shape[1])
+        return self.bandwidth or self.rule.bandwidth * math.sqrt(problem.x.shape[1])
 
     def _calibrate(self, problem: Problem, offset: Offset, mu: float) -> tuple[float, float, float]:
-        """The score bound B, at the private scale of the scores; the range S in which the effect plausibly lies:
-        the declared span or four score scales over ρ; and the penalty λ = 25(B/S)(nμ)^(−3/4).
+        """The score bound B, the plausible range S of the effect, and the penalty λ.
 
+        B is the private scale of the scores; S is the declared span, or four score scales over ρ if less.
         An outcome of two values is not clipped: its residuals are not small errors around a mean.
         """
         limit = problem.score_limit
         if self.threshold is not None:
             bound = self.threshold * limit
         else:
-            bound = limit / 2 if problem.two_valued else min(1.2 * offset.score_scale, limit)
+            bound = limit / 2 if problem.two_valued else min(self.rule.threshold * offset.score_scale, limit)
         plausible = min(problem.span, 4 * offset.score_scale / problem.curvature)
-        return bound, plausible, self.penalty or 25 * bound / plausible * problem.signal(mu) ** -0.75
+        return bound, plausible, self.penalty or self.rule.penalty * bound / plausible * problem.signal(mu) ** -0.75
 
 
 def budget_shares(signal: float, interval: bool) -> Shares:
-    """The constant matters most when the budget is small: its share is 20/(nμ), between a tenth and a half."""
+    """The constant matters most at small budgets: its share is 20/(nμ), between a tenth and a half."""
     offset = float(np.clip(20 / signal, 0.1, 0.5))
     rest = {"interval": 0.04} if interval else {}
     return Shares({"offset": offset, **rest, "coefficients": 1 - offset - sum(rest.values())})

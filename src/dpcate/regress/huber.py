@@ -4,6 +4,8 @@ Clipping the score makes the loss Huber's: quadratic while |ρg − ψ| ≤ B an
 slope at most 2B whatever the row contains. No row is ever divided by its ρ.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 
 
@@ -50,16 +52,18 @@ def huber_minimiser(
         scores = rho * (features @ theta) - psi
 
 
-def _root_of_slope(slope) -> float:
-    """The step at which a convex function along a descent direction stops falling, to within a tenth."""
-    steepness = -slope(0.0)
+def _root_of_slope(slope: Callable[[float], float]) -> float:
+    """A step at which a convex function along a descent direction has nearly stopped falling.
+
+    The full Newton step if its slope is within a tenth of the initial one, else by bisection.
+    """
+    enough = -0.1 * slope(0.0)
     low, high = 0.0, 1.0
-    while slope(high) < -0.1 * steepness and high < 1e6:
+    while slope(high) < -enough:
         low, high = high, 2 * high
-    for _ in range(60):
-        middle = high if low == 0.0 and high == 1.0 else (low + high) / 2
-        here = slope(middle)
-        if abs(here) <= 0.1 * steepness:
-            return middle
-        low, high = (middle, high) if here < 0 else (low, middle)
-    return low if low > 0 else high
+    step, here = high, slope(high)
+    while abs(here) > enough and high - low > 1e-15 * high:
+        step = (low + high) / 2
+        here = slope(step)
+        low, high = (step, high) if here < 0 else (low, step)
+    return step

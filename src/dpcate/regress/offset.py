@@ -38,9 +38,7 @@ def private_offset(problem: Problem, mechanisms: Mechanisms, mu: float, name: st
     scale = _score_scale(problem, mechanisms, coarse, SHARES.mu("scale", mu), name)
     bound = problem.score_limit if problem.two_valued else min(REFINED_CLIP * scale, problem.score_limit)
     clipped = np.clip(problem.scores(coarse), -bound, bound)
-    refined = _mean(
-        problem, mechanisms, f"{name}: refined constant", clipped[:, None], bound, SHARES.mu("refined", mu)
-    )
+    refined = _mean(problem, mechanisms, f"{name}: refined constant", clipped[:, None], bound, SHARES.mu("refined", mu))
     noise = (refined.sd / curvature) ** 2
     gain = variance / (variance + noise)
     value = coarse + gain * refined.value[0] / curvature
@@ -48,7 +46,7 @@ def private_offset(problem: Problem, mechanisms: Mechanisms, mu: float, name: st
 
 
 def _coarse(problem: Problem, mechanisms: Mechanisms, mu: float, name: str) -> tuple[float, float, float]:
-    """The constant shrunk towards zero, the variance that is left, and the mean ρ shrunk towards its typical value."""
+    """The constant shrunk towards zero, the variance left, and the mean ρ shrunk towards its typical value."""
     bound = COARSE_CLIP * problem.score_limit
     weight = 0.35 * bound / problem.curvature  # puts ρ on the scale of the scores
     statistic = np.column_stack(
@@ -75,9 +73,7 @@ def _score_scale(problem: Problem, mechanisms: Mechanisms, centre: float, mu: fl
     present = problem.rho > 0
     counts = np.bincount(bins[present], minlength=BINS) / problem.n
     sensitivity = histogram(neighbours=problem.neighbours, rows=problem.rows_per_person).scaled(1 / problem.n)
-    released = mechanisms.vector(
-        f"{name}: score sizes", counts, sensitivity=sensitivity, mu=mu, part=problem.part
-    )
+    released = mechanisms.vector(f"{name}: score sizes", counts, sensitivity=sensitivity, mu=mu, part=problem.part)
     spread = np.linspace(-3, 3, 121)
     candidates = 0.06 * problem.score_limit * np.exp(spread)
     below = 2 * norm.cdf(edges[None] / candidates[:, None]) - 1
@@ -94,9 +90,7 @@ def _mean(
     sensitivity = clipped_sum(
         norm_bound=norm_bound, neighbours=problem.neighbours, rows=problem.rows_per_person
     ).scaled(1 / problem.n)
-    return mechanisms.vector(
-        name, clipped.sum(axis=0) / problem.n, sensitivity=sensitivity, mu=mu, part=problem.part
-    )
+    return mechanisms.vector(name, clipped.sum(axis=0) / problem.n, sensitivity=sensitivity, mu=mu, part=problem.part)
 
 
 def _within(value: float, span: float) -> float:

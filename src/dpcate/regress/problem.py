@@ -11,9 +11,10 @@ from dpcate.privacy import Neighbours
 class Problem:
     """Minimise  Σ ρᵢg(xᵢ)² − 2(ρφ)ᵢg(xᵢ).  Absent rows have ρ = ρφ = 0 and contribute zero.
 
-    Public: `reference`, points that fill the covariates' box; `n`, the fixed number by which sums are divided; `span`, the width of the range in which g can
-    lie a priori; `curvature`, ρ of a typical row; `multiplier`, what a unit of outcome does to ρφ;
-    `two_valued`, whether the outcome takes two values only; `part`, which part of the rows this is.
+    Public: `reference`, points that fill the covariates' box; `n`, the fixed number by which sums are
+    divided; `span`, the width of the range in which g can lie a priori; `curvature`, ρ of a typical row;
+    `multiplier`, what a unit of outcome does to ρφ; `two_valued`, whether the outcome takes two values
+    only; `part`, which part of the rows this is.
     """
 
     x: np.ndarray

@@ -1,0 +1,3 @@
+from dpcate.cli import main
+
+main()

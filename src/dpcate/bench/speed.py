@@ -1,0 +1,41 @@
+"""How long one fit takes, next to what a user would otherwise run."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from dpcate import PrivateCATE, datasets
+from dpcate.errors import InputError
+
+
+@dataclass(frozen=True)
+class Timing:
+    method: str
+    seconds: float
+    ratio: float
+
+
+def compare_fit_times(rows: int) -> list[Timing]:
+    """Seconds of one fit each on Dataset 1; the private fit is warmed up once, the forest needs no warm-up."""
+    try:
+        from econml.dml import CausalForestDML
+    except ImportError:
+        CausalForestDML = None
+    if CausalForestDML is None:
+        raise InputError("this benchmark needs EconML: pip install 'dpcate[peers]'")
+    data = datasets.synthetic(1, rows, seed=0)
+    private = PrivateCATE(data.schema, epsilon=1.0, delta=1e-5)
+    private.fit(data.Y, data.T, X=data.X)
+    ours = _seconds(lambda: private.fit(data.Y, data.T, X=data.X))
+    forest = CausalForestDML(discrete_treatment=True, random_state=0)
+    theirs = _seconds(lambda: forest.fit(data.Y, data.T.astype(int), X=data.X))
+    return [
+        Timing("dpcate, private (ε = 1)", ours, theirs / ours),
+        Timing("EconML CausalForestDML, not private", theirs, 1.0),
+    ]
+
+
+def _seconds(action: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    action()
+    return time.perf_counter() - start

@@ -1,0 +1,80 @@
+import math
+
+import dp_accounting
+import pytest
+from dp_accounting.pld import PLDAccountant
+
+from dpcate.errors import BudgetError, InputError
+from dpcate.privacy import (
+    Accountant,
+    Budget,
+    Charge,
+    Declared,
+    Gaussian,
+    SampledGaussian,
+    Sensitivity,
+    gdp_epsilon,
+)
+from dpcate.privacy.accounting import delta_of, epsilon_of
+
+RELATIONS = {
+    "add-or-remove-one": dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE,
+    "replace-one": dp_accounting.NeighboringRelation.REPLACE_ONE,
+}
+
+
+def charge(event, part=None):
+    return Charge(
+        name="test", mechanism="test", event=event, sensitivity=Sensitivity(1.0, "box-sum"), sd=1.0, part=part
+    )
+
+
+def test_gaussians_compose_in_closed_form():
+    events = [Gaussian(0.3), Gaussian(0.4)]
+    assert epsilon_of(events, 1e-6, "replace-one") == pytest.approx(gdp_epsilon(0.5, 1e-6))
+    assert epsilon_of([], 1e-6, "replace-one") == 0.0
+
+
+@pytest.mark.parametrize("neighbours", RELATIONS)
+def test_sampled_gaussians_agree_with_dp_accounting(neighbours):
+    accountant = PLDAccountant(RELATIONS[neighbours], value_discretization_interval=1e-5)
+    sampled = dp_accounting.PoissonSampledDpEvent(0.05, dp_accounting.GaussianDpEvent(1.1))
+    accountant.compose(dp_accounting.SelfComposedDpEvent(sampled, 300))
+    accountant.compose(dp_accounting.GaussianDpEvent((2.0 if neighbours == "replace-one" else 1.0) / 0.2))
+    events = [SampledGaussian(1.1, 0.05, 300), Gaussian(0.2)]
+    assert epsilon_of(events, 1e-6, neighbours) == pytest.approx(accountant.get_epsilon(1e-6), rel=1e-3)
+    epsilon = accountant.get_epsilon(1e-6)
+    assert delta_of(events, epsilon, neighbours) == pytest.approx(1e-6, rel=1e-2)
+
+
+def test_declared_guarantees_compose_no_worse_than_by_addition():
+    events = [Declared(0.4, 1e-7), Gaussian(0.1)]
+    total = epsilon_of(events, 1e-6, "replace-one")
+    assert 0.4 <= total <= 0.4 + gdp_epsilon(0.1, 9e-7) + 1e-3
+    assert epsilon_of([Declared(0.4, 0.0)], 1e-9, "replace-one") == pytest.approx(0.4, abs=2e-4)
+
+
+def test_overdraft_is_refused_and_leaves_the_account_as_it_was():
+    budget = Budget(epsilon=1.0, delta=1e-6)
+    accountant = Accountant(budget)
+    accountant.charge(charge(Gaussian(budget.mu * math.sqrt(0.6))))
+    accountant.charge(charge(Gaussian(budget.mu * math.sqrt(0.4))))
+    assert accountant.epsilon_spent() == pytest.approx(1.0, rel=1e-6)
+    with pytest.raises(BudgetError, match="does not cover the release 'test'"):
+        accountant.charge(charge(Gaussian(1e-3)))
+    with pytest.raises(BudgetError, match="does not cover"):
+        accountant.charge(charge(SampledGaussian(1.0, 0.01, 10)))
+    assert len(accountant.charges) == 2
+
+
+def test_parts_are_parallel_and_all_rows_touch_every_part():
+    budget = Budget(epsilon=1.0, delta=1e-6)
+    accountant = Accountant(budget, parts=2)
+    accountant.charge(charge(Gaussian(budget.mu * math.sqrt(0.5)), part=0))
+    accountant.charge(charge(Gaussian(budget.mu * math.sqrt(0.5)), part=1))
+    accountant.charge(charge(Gaussian(budget.mu * math.sqrt(0.5))))
+    for part in (0, 1, None):
+        with pytest.raises(BudgetError):
+            accountant.charge(charge(Gaussian(0.01), part=part))
+    with pytest.raises(InputError, match="part"):
+        accountant.charge(charge(Gaussian(0.01), part=2))
