@@ -6,8 +6,9 @@ person can lose is the composition of the charges on that part and on all rows (
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from dpcate.errors import BudgetError, InputError
@@ -65,46 +66,88 @@ def _all_gaussian(events: Sequence[Event]) -> float | None:
 
 
 def _composed_pld(events: Sequence[Event], neighbours: Neighbours) -> Any:
-    """One privacy-loss distribution for all events.
+    """One privacy-loss distribution for all events; Gaussians are merged in closed form first.
 
-    The grid is finer than dp-accounting's default, which is loose for small ε over many steps. Under
-    replace-one its noise multiplier is sd / clip with sensitivity 2·clip, hence the 2/μ.
+    The discretisation errs upwards by about steps·grid², so the grid shrinks with the number of steps.
     """
+    steps = sum(event.steps for event in events if isinstance(event, SampledGaussian))
+    grid = min(1e-4, 2e-3 / math.sqrt(max(steps, 1)))
+    mu = _all_gaussian([event for event in events if isinstance(event, Gaussian)])
+    merged: list[Event] = [Gaussian(mu)] if mu else []
+    others = [event for event in events if not isinstance(event, Gaussian)]
+    first, *rest = [_pld(event, neighbours, grid) for event in (*merged, *others)]
+    for other in rest:
+        first = first.compose(other)
+    return first
+
+
+@lru_cache(maxsize=64)
+def _pld(event: Event, neighbours: Neighbours, grid: float) -> Any:
+    """dp-accounting's replace-one takes sd / clip with sensitivity 2·clip as noise multiplier, hence the 2/μ."""
     from dp_accounting import NeighboringRelation
     from dp_accounting.pld import common
     from dp_accounting.pld import privacy_loss_distribution as pld
 
     replace = neighbours == "replace-one"
     relation = NeighboringRelation.REPLACE_ONE if replace else NeighboringRelation.ADD_OR_REMOVE_ONE
-    steps = sum(event.steps for event in events if isinstance(event, SampledGaussian))
-    grid = 1e-4 if steps == 0 else min(1e-4, 0.01 / steps)
-
-    def distribution(event: Event) -> Any:
-        if isinstance(event, Gaussian):
-            return pld.from_gaussian_mechanism(
-                (2.0 if replace else 1.0) / event.mu,
-                value_discretization_interval=grid,
-                neighboring_relation=relation,
-            )
-        if isinstance(event, SampledGaussian):
-            return pld.from_gaussian_mechanism(
-                event.noise_multiplier,
-                value_discretization_interval=grid,
-                sampling_prob=event.sampling_rate,
-                neighboring_relation=relation,
-            ).self_compose(event.steps)
-        return pld.from_privacy_parameters(
-            common.DifferentialPrivacyParameters(event.epsilon, event.delta),
-            value_discretization_interval=grid,
+    if isinstance(event, Gaussian):
+        return pld.from_gaussian_mechanism(
+            (2.0 if replace else 1.0) / event.mu, value_discretization_interval=grid, neighboring_relation=relation
         )
+    if isinstance(event, SampledGaussian):
+        return pld.from_gaussian_mechanism(
+            event.noise_multiplier,
+            value_discretization_interval=grid,
+            sampling_prob=event.sampling_rate,
+            neighboring_relation=relation,
+        ).self_compose(event.steps)
+    return pld.from_privacy_parameters(
+        common.DifferentialPrivacyParameters(event.epsilon, event.delta), value_discretization_interval=grid
+    )
 
-    gaussians = [event for event in events if isinstance(event, Gaussian)]
-    others = [event for event in events if not isinstance(event, Gaussian)]
-    merged = [Gaussian(mu)] if (mu := _all_gaussian(gaussians)) else []
-    first, *rest = [distribution(event) for event in (*merged, *others)]
-    for other in rest:
-        first = first.compose(other)
-    return first
+
+@lru_cache(maxsize=256)
+def cheapest_training(
+    budget: Budget, *, sampling_rate: float, steps: int, times: int = 1, spent: tuple[Event, ...] = ()
+) -> SampledGaussian:
+    """The training with least noise, to a thousandth, of which `times` fit into what the budget has left."""
+
+    def fits(multiplier: float) -> bool:
+        events = [*spent, *[SampledGaussian(multiplier, sampling_rate, steps)] * times]
+        return delta_of(events, budget.epsilon, budget.neighbours) <= budget.delta
+
+    return SampledGaussian(_smallest(fits, start=1.0), sampling_rate, steps)
+
+
+@lru_cache(maxsize=256)
+def largest_gaussian(budget: Budget, spent: tuple[Event, ...]) -> float:
+    """The largest μ of a Gaussian release that the budget still covers after the events already spent."""
+    if mu := _all_gaussian(spent):
+        return math.sqrt(max(budget.mu**2 - mu**2, 0.0))
+    if not spent:
+        return budget.mu
+
+    def fits(inverse_mu: float) -> bool:
+        events = [*spent, Gaussian(1 / inverse_mu)]
+        return delta_of(events, budget.epsilon, budget.neighbours) <= budget.delta
+
+    return 1 / _smallest(fits, start=1 / budget.mu)
+
+
+def _smallest(fits: Callable[[float], bool], start: float) -> float:
+    """The smallest value that fits, to a thousandth, for a condition that holds from some value on."""
+    high = start
+    while not fits(high):
+        high *= 2
+        if high > 1e6 * start:
+            raise BudgetError("the privacy budget is spent: nothing is left for the next release")
+    low = high / 2
+    while low > 1e-9 * start and fits(low):
+        low, high = low / 2, low
+    while high > low * 1.001:
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if fits(middle) else (middle, high)
+    return high
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,6 +185,20 @@ class Accountant:
             if not self._affordable([*self._events(part), charge.event]):
                 raise BudgetError(f"the privacy budget does not cover the release '{charge.name}'")
         self._charges.append(charge)
+
+    def gaussian_left(self, part: int | None = None) -> float:
+        """The largest μ that a Gaussian release on this part (all rows if None) may still spend."""
+        touched = range(self.parts) if part is None else (part,)
+        return min(largest_gaussian(self.budget, tuple(self._events(each))) for each in touched)
+
+    def training_left(self, *, sampling_rate: float, steps: int, part: int | None = None) -> SampledGaussian:
+        """The training with least noise that this part (all rows if None) can still pay for."""
+        touched = range(self.parts) if part is None else (part,)
+        left = [
+            cheapest_training(self.budget, sampling_rate=sampling_rate, steps=steps, spent=tuple(self._events(each)))
+            for each in touched
+        ]
+        return max(left, key=lambda training: training.noise_multiplier)
 
     def epsilon_spent(self) -> float:
         """The ε, at the budget's δ, of the person who lost most."""

@@ -7,13 +7,15 @@ not finite is refused after it, because that refusal depends on the rows.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
+from scipy.stats import binom
 
 from dpcate.errors import MechanismError
-from dpcate.privacy.accounting import Accountant, Charge, Gaussian
+from dpcate.privacy.accounting import Accountant, Charge, Gaussian, SampledGaussian
 from dpcate.privacy.noise import Array, NoiseSource
 from dpcate.privacy.sensitivity import Sensitivity
 
@@ -26,6 +28,18 @@ class Noisy:
 
     value: Array
     sd: float
+
+
+@dataclass(frozen=True)
+class SampledSums:
+    """Who is in each batch (−1 fills up), and the noise of the next so many steps."""
+
+    batches: NDArray[np.int32]
+    noise: Callable[[int], Array]
+    sd: float
+
+    def __repr__(self) -> str:
+        return "<SampledSums: sealed>"
 
 
 class Mechanisms:
@@ -71,15 +85,75 @@ class Mechanisms:
         released[upper] = noisy.value / scale
         return Noisy(released + np.triu(released, 1).T, noisy.sd)
 
+    def path(
+        self,
+        name: str,
+        kernel: "Kernel",
+        *,
+        sensitivity: Sensitivity,
+        mu: float,
+        part: int | None = None,
+        journal: "Journal | None" = None,
+    ) -> "NoisePath":
+        """One path of a Gaussian process with covariance (Δ/μ)²k, for a function with Hilbert-space sensitivity Δ.
+
+        Paid once: any number of adaptive questions to the same path costs nothing more (proofs/gaussian.md).
+        """
+        from dpcate.privacy.path import NoisePath
+
+        sd = self._charge(name, "gaussian process path", sensitivity, mu, part)
+        return NoisePath(kernel, sd=sd, noise=self._noise, journal=journal)
+
+    def sampled_sums(
+        self,
+        name: str,
+        *,
+        persons: int,
+        training: SampledGaussian,
+        dimension: int,
+        norm_bound: float,
+        part: int | None = None,
+    ) -> SampledSums:
+        """Batches and noise for repeated sums over Poisson samples of persons, each person's part clipped to C.
+
+        Every step adds N(0, (zC)²I) to the sum over its batch; the whole training is charged before the first
+        batch is drawn (proofs/sampled-sums.md).
+        """
+        sd = training.noise_multiplier * norm_bound * (1 + ROUNDING_SLACK)
+        if not (math.isfinite(sd) and sd > 0 and 0 < training.sampling_rate <= 1 and training.steps >= 1):
+            raise MechanismError(f"the release '{name}' needs a positive noise, rate and number of steps")
+        sensitivity = Sensitivity(norm_bound, "sampled-sums")
+        self._accountant.charge(
+            Charge(
+                name=name, mechanism="sampled gaussian sums", event=training, sensitivity=sensitivity, sd=sd, part=part
+            )
+        )
+        drawn = [self._noise.poisson_sample(persons, training.sampling_rate) for _ in range(training.steps)]
+        capacity = max(batch_capacity(persons, training), *(len(chosen) for chosen in drawn))
+        batches = np.full((training.steps, capacity), -1, dtype=np.int32)
+        for batch, chosen in zip(batches, drawn, strict=True):
+            batch[: len(chosen)] = chosen
+        return SampledSums(batches, lambda steps: self._noise.bulk((steps, dimension), sd), sd)
+
     def _release(
         self, name: str, mechanism: str, vector: Array, sensitivity: Sensitivity, mu: float, part: int | None
     ) -> Noisy:
+        sd = self._charge(name, mechanism, sensitivity, mu, part)
+        if not np.isfinite(vector).all():
+            raise MechanismError(f"the release '{name}' was not finite; its charge stands")
+        return Noisy(self._noise.add(vector, sd), sd)
+
+    def _charge(self, name: str, mechanism: str, sensitivity: Sensitivity, mu: float, part: int | None) -> float:
+        """Pay μ for a release with this sensitivity; the sd of the noise that it buys."""
         if not (math.isfinite(mu) and mu > 0 and math.isfinite(sensitivity.value) and sensitivity.value > 0):
             raise MechanismError(f"the release '{name}' needs a positive finite mu and sensitivity")
         sd = sensitivity.value * (1 + ROUNDING_SLACK) / mu
         self._accountant.charge(
             Charge(name=name, mechanism=mechanism, event=Gaussian(mu), sensitivity=sensitivity, sd=sd, part=part)
         )
-        if not np.isfinite(vector).all():
-            raise MechanismError(f"the release '{name}' was not finite; its charge stands")
-        return Noisy(self._noise.add(vector, sd), sd)
+        return sd
+
+
+def batch_capacity(persons: int, training: SampledGaussian) -> int:
+    """A padded batch size that some step exceeds with probability below 1e-12, so that shapes hardly ever change."""
+    return int(min(persons, binom.isf(1e-12 / training.steps, persons, training.sampling_rate) + 1))

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from dpcate.errors import InputError
 
 Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
 
 GRID_BITS = 100  # the discrete Gaussian lives on a grid of 2^-100 standard deviations (proofs/gaussian.md)
 
@@ -29,6 +30,9 @@ class NoiseSource(Protocol):
 
     def bulk(self, shape: tuple[int, ...], sd: float) -> Array:
         """N(0, sd²I) in bulk."""
+
+    def poisson_sample(self, population: int, rate: float) -> Indices:
+        """Each member of 0..population−1 independently with probability `rate`."""
 
 
 class StreamNoise:
@@ -44,9 +48,15 @@ class StreamNoise:
         self._generator = np.random.Generator(ChaCha(key=secrets.randbits(256), rounds=20))
 
     def bulk(self, shape: tuple[int, ...], sd: float) -> Array:
+        return sd * self._current().standard_normal(shape)
+
+    def poisson_sample(self, population: int, rate: float) -> Indices:
+        return np.flatnonzero(self._current().random(population) < rate)
+
+    def _current(self) -> np.random.Generator:
         if os.getpid() != self._process:
             self._rekey()
-        return sd * self._generator.standard_normal(shape)
+        return self._generator
 
 
 class ExactNoise(StreamNoise):
@@ -77,6 +87,9 @@ class SeededNoise:
 
     def bulk(self, shape: tuple[int, ...], sd: float) -> Array:
         return sd * self._generator.standard_normal(shape)
+
+    def poisson_sample(self, population: int, rate: float) -> Indices:
+        return np.flatnonzero(self._generator.random(population) < rate)
 
 
 def noise_source(random_state: int | None) -> NoiseSource:

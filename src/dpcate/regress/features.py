@@ -59,7 +59,9 @@ class Features:
         """The private function, spending μ in all; `interval` also pays for its sampling noise."""
         shares = budget_shares(problem.signal(mu), interval)
         offset = private_offset(problem, mechanisms, shares.mu("offset", mu), name)
-        bound, plausible, penalty = self._calibrate(problem, offset, shares.mu("coefficients", mu))
+        bound, plausible, penalty = calibrate(
+            problem, offset, shares.mu("coefficients", mu), self.rule, self.threshold, self.penalty
+        )
         omega = frequencies(self._pairs(problem), problem.x.shape[1], self._bandwidth(problem))
         phi = fourier_features(problem.x, omega)
         psi = problem.scores(offset.value)
@@ -86,7 +88,7 @@ class Features:
         curvature, sampling_sd = offset.curvature, 0.0
         if interval:
             scores = psi - problem.rho * (phi @ noisy.value)
-            variance, curvature = _score_moments(problem, mechanisms, scores, bound, shares.mu("interval", mu), name)
+            variance, curvature = score_moments(problem, mechanisms, scores, bound, shares.mu("interval", mu), name)
             sampling_sd = math.sqrt(variance / (4 * curvature * penalty * problem.n))
         return FourierModel(
             offset=offset.value,
@@ -108,19 +110,22 @@ class Features:
     def _bandwidth(self, problem: Problem) -> float:
         return self.bandwidth or self.rule.bandwidth * math.sqrt(problem.x.shape[1])
 
-    def _calibrate(self, problem: Problem, offset: Offset, mu: float) -> tuple[float, float, float]:
-        """The score bound B, the plausible range S of the effect, and the penalty λ.
 
-        B is the private scale of the scores; S is the declared span, or four score scales over ρ if less.
-        An outcome of two values is not clipped: its residuals are not small errors around a mean.
-        """
-        limit = problem.score_limit
-        if self.threshold is not None:
-            bound = self.threshold * limit
-        else:
-            bound = limit / 2 if problem.two_valued else min(self.rule.threshold * offset.score_scale, limit)
-        plausible = min(problem.span, 4 * offset.score_scale / problem.curvature)
-        return bound, plausible, self.penalty or self.rule.penalty * bound / plausible * problem.signal(mu) ** -0.75
+def calibrate(
+    problem: Problem, offset: Offset, mu: float, rule: Rule, threshold: float | None, penalty: float | None
+) -> tuple[float, float, float]:
+    """The score bound B, the plausible range S of the effect, and the penalty λ.
+
+    B is the private scale of the scores; S is the declared span, or four score scales over ρ if less.
+    An outcome of two values is not clipped: its residuals are not small errors around a mean.
+    """
+    limit = problem.score_limit
+    if threshold is not None:
+        bound = threshold * limit
+    else:
+        bound = limit / 2 if problem.two_valued else min(rule.threshold * offset.score_scale, limit)
+    plausible = min(problem.span, 4 * offset.score_scale / problem.curvature)
+    return bound, plausible, penalty or rule.penalty * bound / plausible * problem.signal(mu) ** -0.75
 
 
 def budget_shares(signal: float, interval: bool) -> Shares:
@@ -130,7 +135,7 @@ def budget_shares(signal: float, interval: bool) -> Shares:
     return Shares({"offset": offset, **rest, "coefficients": 1 - offset - sum(rest.values())})
 
 
-def _score_moments(
+def score_moments(
     problem: Problem, mechanisms: Mechanisms, scores: np.ndarray, bound: float, mu: float, name: str
 ) -> tuple[float, float]:
     """The variance v of the clipped scores and the mean ρ, r, of the rows that are not clipped.
