@@ -100,6 +100,22 @@ def test_a_seed_is_shown_as_not_private_everywhere(place):
     assert "NOT PRIVATE" in (place / "seeded.html").read_text()
 
 
+def test_queries_and_the_papers_calibration(place):
+    (place / "profiles.csv").write_text("x0,x1\n0.2,0.5\n0.9,0.1\n")
+    assert fit(place, "--queries", "profiles.csv", "--quiet", out="finite.json").returncode == 0
+    assert run("effect", "finite.json", "--at", "profiles.csv", folder=place).returncode == 0
+    assert_refused(run("effect", "finite.json", "--at", "points.csv", folder=place), "declared points only")
+
+    paper = ["--calibration", "paper", "--split", "disjoint"]
+    assert_refused(fit(place, *paper, out="never.json"), "--accept-unproven")
+    result = fit(place, *paper, "--accept-unproven", out="paper.json")
+    assert result.returncode == 0, result.stderr
+    assert "UNPROVEN" in result.stdout
+    assert "UNPROVEN" in run("effect", "paper.json", "--at", "profiles.csv", folder=place).stderr
+    run("report", "paper.json", "--out", "paper.html", folder=place)
+    assert "UNPROVEN" in (place / "paper.html").read_text()
+
+
 def test_demo(tmp_path):
     result = run("demo", "--out", "demo", "--rows", "2000", folder=tmp_path)
     assert result.returncode == 0, result.stderr

@@ -15,12 +15,24 @@ def blocks(page, language):
     return re.findall(rf"```{language}\n(.*?)```", page.read_text(), flags=re.DOTALL)
 
 
-def test_the_example_in_the_readme_runs(tmp_path, monkeypatch, capsys):
+EXAMPLES = [(page, example) for page in PAGES for example in blocks(page, "python")]
+
+
+@pytest.mark.filterwarnings("ignore:calibration='paper'")
+@pytest.mark.parametrize(("page", "example"), EXAMPLES, ids=[page.name for page, _ in EXAMPLES])
+def test_examples_run(page, example, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    (example,) = blocks(ROOT / "README.md", "python")
-    exec(compile(example, "README.md", "exec"), {})
-    assert (tmp_path / "release.json").exists()
-    assert capsys.readouterr().out.startswith("[")
+    exec(compile(example, page.name, "exec"), {})
+    if page.name == "README.md":
+        assert (tmp_path / "release.json").exists()
+        assert capsys.readouterr().out.startswith("[")
+
+
+def test_what_the_documents_say_shows_a_difference_exists():
+    named = re.findall(r"`(tests/[^`]+)`", (ROOT / "docs" / "paper.md").read_text())
+    assert len(named) > 15
+    for path in named:
+        assert (ROOT / path).exists(), path
 
 
 def test_the_schema_in_the_readme_loads():

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import dpcate.estimator
+import dpcate.pipeline
 from dpcate import Category, KnownPropensity, Number, Outcome, PrivateCATE, Schema
 
 BASE = 14
@@ -59,7 +59,7 @@ class Recorder:
 
 def run(monkeypatch, schema, table, configuration, replay=None):
     recorder = Recorder(replay)
-    monkeypatch.setattr(dpcate.estimator, "noise_source", lambda random_state: recorder)
+    monkeypatch.setattr(dpcate.pipeline, "noise_source", lambda random_state: recorder)
     columns = ["age", "sex", "treated", "y", *(["id"] if schema.person else [])]
     frame = {name: [row[j] for row in table] for j, name in enumerate(columns)}
     estimator = PrivateCATE(schema, delta=1e-6, **configuration).fit(table=frame)

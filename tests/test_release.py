@@ -23,7 +23,7 @@ def test_it_holds_what_it_should_and_nothing_else():
     }  # fmt: skip
     assert PLAIN["format"] == "dpcate-release"
     assert PLAIN["guarantee"] == "proven"
-    assert set(PLAIN["charges"][0]) == {"name", "mechanism", "rows", "mu", "sensitivity", "sd", "proof"}
+    assert set(PLAIN["charges"][0]) == {"name", "mechanism", "rows", "spent", "sensitivity", "sd", "proof"}
 
 
 def test_round_trip():
@@ -37,7 +37,8 @@ def test_round_trip():
         (["delta"], -1), (["neighbours"], "swap"), (["guarantee"], "trust me"), (["private"], "yes"),
         (["model", "coefficients"], []), (["model", "coefficients", 0], "nan"), (["model", "kind"], "exec"),
         (["model", "frequencies", 0], [1.0]), (["model", "coefficient_sd"], -1.0), (["schema"], {}),
-        (["schema", "covariates", "x0", "low"], 9.0), (["schema", "outcome", "low"], None), (["charges", 0, "mu"], 0.0),
+        (["schema", "covariates", "x0", "low"], 9.0), (["schema", "outcome", "low"], None),
+        (["charges", 0, "spent"], {"kind": "gaussian", "mu": -1.0}),
         (["charges"], {}), (["spec", "split"], "x"), (["extra"], 1), (["model", "extra"], 1), (["persons"], 1.5),
     ],
 )  # fmt: skip

@@ -3,22 +3,29 @@
 from dpcate import datasets, errors
 from dpcate._version import __version__
 from dpcate.estimator import PrivateCATE
-from dpcate.nuisance import KnownNuisances, KnownPropensity
+from dpcate.nuisance import KnownNuisances, KnownPropensity, NetworkNuisance, Private, Public, SuppliedNuisances
 from dpcate.orthogonal import Weight
-from dpcate.regress import Features
+from dpcate.regress import Features, Kernel, KernelOracle, Network
 from dpcate.release import Release
 from dpcate.schema import Category, Number, Outcome, Schema, Treatment
 
 __all__ = [
     "Category",
     "Features",
+    "Kernel",
+    "KernelOracle",
     "KnownNuisances",
     "KnownPropensity",
+    "Network",
+    "NetworkNuisance",
     "Number",
     "Outcome",
+    "Private",
     "PrivateCATE",
+    "Public",
     "Release",
     "Schema",
+    "SuppliedNuisances",
     "Treatment",
     "Weight",
     "__version__",

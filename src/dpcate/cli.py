@@ -3,6 +3,7 @@
 import csv
 import io
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -90,14 +91,21 @@ def fit(
     delta: Annotated[float, typer.Option(help="Privacy budget δ, well below 1/n.")],
     out: Annotated[Path, typer.Option(help="Where the release goes.")] = Path("release.json"),
     learner: Annotated[str, typer.Option(help="r or dr.")] = "r",
-    second_stage: Annotated[str, typer.Option(help="features.")] = "features",
-    nuisance: Annotated[str, typer.Option(help="features.")] = "features",
+    second_stage: Annotated[str, typer.Option(help="features, kernel or network.")] = "features",
+    nuisance: Annotated[str, typer.Option(help="features or network.")] = "features",
     known_propensity: Annotated[
         float | None, typer.Option(help="Treatment probability of a randomised trial; costs no budget.")
     ] = None,
     split: Annotated[str, typer.Option(help="crossfit, disjoint or none.")] = "crossfit",
     neighbours: Annotated[str, typer.Option(help="replace-one or add-or-remove-one.")] = "replace-one",
     propensity_floor: Annotated[float, typer.Option(help="Propensities are kept this far from 0 and 1.")] = 0.05,
+    queries: Annotated[
+        Path | None, typer.Option(help="Table of public points: effects are released at these only.")
+    ] = None,
+    calibration: Annotated[str, typer.Option(help="proven, or paper for the printed formulas.")] = "proven",
+    accept_unproven: Annotated[
+        bool, typer.Option("--accept-unproven", help="Needed with --calibration paper: no proof covers it.")
+    ] = False,
     random_state: Annotated[
         int | None, typer.Option(help="A seed makes the noise reproducible, so the release NOT PRIVATE.")
     ] = None,
@@ -107,6 +115,8 @@ def fit(
     from dpcate import KnownPropensity, PrivateCATE, Schema
 
     require_writable(out)
+    if calibration == "paper" and not accept_unproven:
+        raise InputError("--calibration paper is unproven; add --accept-unproven if a comparison is all you want")
     estimator = PrivateCATE(
         Schema.load(schema),
         epsilon=epsilon,
@@ -117,9 +127,12 @@ def fit(
         split=split,
         neighbours=neighbours,
         propensity_floor=propensity_floor,
+        calibration=calibration,
+        queries=queries,
         random_state=random_state,
     )
-    with _progress(quiet) as report:
+    with _progress(quiet) as report, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
         release = estimator.fit(table=data, progress=report).release_
     release.save(out)
     if not quiet:
@@ -147,6 +160,8 @@ def effect(
         sys.stdout.write(content.decode())
     else:
         write_atomically(out, content)
+    if loaded.guarantee != "proven":
+        print("warning: this release is UNPROVEN (no proof covers it)", file=sys.stderr)
     if not loaded.private:
         print("warning: this release is NOT PRIVATE (its noise is reproducible)", file=sys.stderr)
 
@@ -200,15 +215,18 @@ def _effects_csv(release, covariates, own_columns, alpha: float) -> bytes:
 
 def _print_summary(release) -> None:
     table = Table(title=f"Release: effect of {release.schema.treatment.name} on {release.schema.outcome.name}")
-    for column, justify in (("paid for", "left"), ("rows", "left"), ("μ", "right"), ("noise sd", "right")):
+    for column, justify in (("paid for", "left"), ("rows", "left"), ("spent", "left"), ("noise sd", "right")):
         table.add_column(column, justify=justify)
     for charge in release.charges:
-        table.add_row(charge.name, charge.rows, f"{charge.mu:.4f}", f"{charge.sd:.3g}")
+        table.add_row(charge.name, charge.rows, charge.price, "" if charge.sd is None else f"{charge.sd:.3g}")
     console.print(table)
     promise = f"({release.epsilon:g}, {release.delta:g})-DP per person, {release.neighbours}, proof: {release.proof}"
-    console.print(
-        promise if release.private else f"[bold red]NOT PRIVATE[/bold red] (seeded noise); would be {promise}"
-    )
+    if release.guarantee != "proven":
+        console.print(f"[bold red]UNPROVEN[/bold red]: no proof covers this release; it only claims {promise}")
+    elif not release.private:
+        console.print(f"[bold red]NOT PRIVATE[/bold red] (seeded noise); would be {promise}")
+    else:
+        console.print(promise)
 
 
 @contextmanager

@@ -13,22 +13,55 @@ import numpy as np
 from dpcate import query
 from dpcate.errors import ReleaseError
 from dpcate.files import read_bytes, write_atomically
-from dpcate.models import FourierModel
+from dpcate.models import Model
 from dpcate.schema import Schema
 
 FORMAT_VERSION = 1
 
 
+class GaussianSpent(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="gaussian"):
+    mu: float
+
+
+class SampledSpent(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="sampled gaussian"):
+    noise_multiplier: float
+    sampling_rate: float
+    steps: int
+
+
+class DeclaredSpent(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="declared"):
+    epsilon: float
+    delta: float
+
+
 class ChargedMechanism(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One paid release: what it was, which rows it read, its sensitivity, its noise, its proof page."""
+    """One paid release: what it was, which rows it read, what it spent, its sensitivity, noise and proof page.
+
+    Sensitivity and noise are None where a model of somebody else's, or an unproven scale, was charged.
+    """
 
     name: str
     mechanism: str
     rows: str
-    mu: float
-    sensitivity: float
-    sd: float
+    spent: GaussianSpent | SampledSpent | DeclaredSpent
+    sensitivity: float | None
+    sd: float | None
     proof: str
+
+    @property
+    def price(self) -> str:
+        """What was spent, for people."""
+        if isinstance(self.spent, GaussianSpent):
+            return f"μ = {self.spent.mu:.4g}"
+        if isinstance(self.spent, SampledSpent):
+            spent = self.spent
+            return f"{spent.steps} steps, rate {spent.sampling_rate:.3g}, z = {spent.noise_multiplier:.3g}"
+        return f"({self.spent.epsilon:.4g}, {self.spent.delta:.3g})-DP"
+
+    @property
+    def numbers(self) -> list[float]:
+        optional = [number for number in (self.sensitivity, self.sd) if number is not None]
+        return optional + [getattr(self.spent, name) for name in self.spent.__struct_fields__]
 
 
 class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -39,6 +72,7 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     nuisance: str
     split: Literal["crossfit", "disjoint", "none"]
     propensity_floor: float
+    calibration: Literal["proven", "paper"]
 
 
 class _Document(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -57,7 +91,7 @@ class _Document(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     schema: dict[str, Any]
     spec: Spec
     charges: list[ChargedMechanism]
-    model: FourierModel
+    model: Model
 
 
 class Release(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,15 +112,16 @@ class Release(msgspec.Struct, frozen=True, kw_only=True):
     schema: Schema
     spec: Spec
     charges: list[ChargedMechanism]
-    model: FourierModel
+    model: Model
 
     def __post_init__(self) -> None:
         numbers = [self.epsilon, self.delta, self.spec.propensity_floor]
-        numbers += [number for charge in self.charges for number in (charge.mu, charge.sensitivity, charge.sd)]
         if not all(math.isfinite(number) and number > 0 for number in numbers) or self.delta >= 1:
             raise ReleaseError(
                 "the privacy parameters of a release must be positive finite numbers, with delta below 1"
             )
+        if not all(math.isfinite(number) and number >= 0 for charge in self.charges for number in charge.numbers):
+            raise ReleaseError("the charges of a release must be finite numbers and not negative")
         if self.model.width != self.schema.width:
             raise ReleaseError("the model of a release does not fit its schema")
 

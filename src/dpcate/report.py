@@ -2,7 +2,12 @@
 
 import base64
 from html import escape
+from typing import Any
 
+import numpy as np
+
+from dpcate.encoding import decode_covariates
+from dpcate.models import PointsModel
 from dpcate.plots import effect_figure, picture
 from dpcate.release import Release
 
@@ -23,14 +28,11 @@ def report_html(release: Release) -> str:
 <title>Effect of {treatment} on {outcome}</title><style>{_STYLE}</style></head><body>
 {_banner(release)}
 <h1>Effect of {treatment} on {outcome}</h1>
-<p>Each curve shows the estimated difference that the treatment makes, along one characteristic, with the other
-characteristics at the middle of their range or at their first level. Bands are 90% intervals for privacy noise,
-sampling noise and shrinkage.</p>
-{"".join(_curve(release, covariate) for covariate in release.schema.covariates)}
+{_points_table(release) if isinstance(release.model, PointsModel) else _curves(release)}
 <h2>What is promised</h2>
 {_promise(release)}
 <h2>What was paid</h2>
-<div class="scroll"><table><tr><th>release</th><th>rows read</th><th>μ</th><th>sensitivity</th><th>noise sd</th>
+<div class="scroll"><table><tr><th>release</th><th>rows read</th><th>spent</th><th>sensitivity</th><th>noise sd</th>
 <th>proof page</th></tr>
 {"".join(_charge_row(charge) for charge in release.charges)}</table></div>
 <p>Made with dpcate {escape(release.library)}.</p>
@@ -39,11 +41,40 @@ sampling noise and shrinkage.</p>
 
 
 def _banner(release: Release) -> str:
-    if not release.private:
-        return '<p class="banner">NOT PRIVATE: the noise is reproducible. Do not publish this for real data.</p>'
+    warnings = []
     if release.guarantee != "proven":
-        return '<p class="banner">UNPROVEN: no proof covers this release. Do not publish it for real data.</p>'
-    return ""
+        warnings.append("UNPROVEN: no proof covers this release. Do not publish it for real data.")
+    if not release.private:
+        warnings.append("NOT PRIVATE: the noise is reproducible. Do not publish this for real data.")
+    return "".join(f'<p class="banner">{warning}</p>\n' for warning in warnings)
+
+
+def _curves(release: Release) -> str:
+    curves = "".join(_curve(release, covariate) for covariate in release.schema.covariates)
+    return f"""<p>Each curve shows the estimated difference that the treatment makes, along one characteristic, with the
+other characteristics at the middle of their range or at their first level. Bands are 90% intervals for privacy noise,
+sampling noise and shrinkage.</p>
+{curves}"""
+
+
+def _points_table(release: Release) -> str:
+    """Effects at the declared points, with 90% intervals where the release has them."""
+    columns = decode_covariates(release.schema, np.asarray(release.model.points))
+    columns["effect"] = release.effect(columns)
+    if release.model.sds is not None:
+        columns["low"], columns["high"] = release.effect_interval(columns)
+    head = "".join(f"<th>{escape(name)}</th>" for name in columns)
+    rows = "".join(
+        "<tr>" + "".join(f"<td>{escape(_shown(cell))}</td>" for cell in row) + "</tr>\n"
+        for row in zip(*columns.values(), strict=True)
+    )
+    return f"""<p>The estimated difference that the treatment makes, at the points that were declared for it.</p>
+<div class="scroll"><table><tr>{head}</tr>
+{rows}</table></div>"""
+
+
+def _shown(cell: Any) -> str:
+    return f"{cell:.4g}" if isinstance(cell, float) else str(cell)
 
 
 def _curve(release: Release, covariate: str) -> str:
@@ -53,6 +84,8 @@ def _curve(release: Release, covariate: str) -> str:
 
 
 def _promise(release: Release) -> str:
+    if release.guarantee != "proven":
+        return "<p>Nothing: this release follows printed formulas that no proof supports.</p>"
     if not release.private:
         return "<p>Nothing: this release was made with a known seed.</p>"
     rows = release.schema.max_rows_per_person
@@ -66,6 +99,6 @@ the facts declared in the schema.</p>"""
 
 
 def _charge_row(charge) -> str:
-    cells = [escape(charge.name), escape(charge.rows), f"{charge.mu:.4g}", f"{charge.sensitivity:.4g}"]
-    cells += [f"{charge.sd:.4g}", escape(charge.proof)]
+    shown = ["" if number is None else f"{number:.4g}" for number in (charge.sensitivity, charge.sd)]
+    cells = [escape(charge.name), escape(charge.rows), escape(charge.price), *shown, escape(charge.proof)]
     return "<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>\n"

@@ -92,6 +92,18 @@ def test_dr_score_is_bounded_by_the_range_over_the_floor():
     assert np.abs(pair.rho_phi).max() <= (high - low) / kappa + 1e-9
 
 
+@pytest.mark.parametrize("learner", [R(), overlap, treated, DR])
+def test_limits_hold_at_every_corner(learner):
+    kappa, low, high = 0.05, -2.0, 3.0
+    inner = np.linspace(kappa, 1 - kappa, 9)
+    grid = np.array(np.meshgrid(inner, [low, high], [low, high], [low, high], [0.0, 1.0])).reshape(5, -1)
+    pi, mu0, mu1, y, a = grid
+    pair = learner.pair(a, y, None, Truth(pi, mu0, mu1))
+    rho, rho_phi = learner.limits(kappa, high - low)
+    assert pair.rho.max() <= rho * (1 + 1e-9)
+    assert 0.5 * rho_phi <= np.abs(pair.rho_phi).max() <= rho_phi * (1 + 1e-9)
+
+
 def test_pairs_show_nothing():
     assert repr(R().pair(T, Y, X, Truth())) == "<OrthogonalPair: sealed>"
 

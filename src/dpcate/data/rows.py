@@ -38,6 +38,10 @@ class Rows:
         self.person_key = person_key  # per person: a number made from that person's own data alone
         self.persons = len(person_key)
 
+    def person_numbers(self, chosen: np.ndarray) -> np.ndarray:
+        """Who owns each of the chosen rows, numbered anew from 0."""
+        return np.unique(self.person[chosen], return_inverse=True)[1]
+
     def __repr__(self) -> str:
         return "<Rows: sealed>"
 

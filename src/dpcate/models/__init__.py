@@ -1,5 +1,10 @@
 """What a release holds: frozen numbers and the pure functions that read them. No module here sees a row."""
 
 from dpcate.models.fourier import FourierModel
+from dpcate.models.kernel import KernelModel
+from dpcate.models.network import NetworkModel
+from dpcate.models.points import PointsModel
 
-__all__ = ["FourierModel"]
+Model = FourierModel | KernelModel | NetworkModel | PointsModel
+
+__all__ = ["FourierModel", "KernelModel", "Model", "NetworkModel", "PointsModel"]

@@ -17,7 +17,8 @@ from dpcate.errors import ReleaseError
 
 def frequencies(pairs: int, width: int, bandwidth: float) -> np.ndarray:
     """`pairs` public frequencies: a low-discrepancy sample of N(0, h⁻²I), the same for everybody."""
-    uniform = qmc.Sobol(width, scramble=True, rng=np.random.default_rng(0)).random(pairs)
+    enough = math.ceil(math.log2(pairs))
+    uniform = qmc.Sobol(width, scramble=True, rng=np.random.default_rng(0)).random_base2(enough)[:pairs]
     return norm.ppf(np.clip(uniform, 1e-6, 1 - 1e-6)) / bandwidth
 
 

@@ -2,6 +2,9 @@
 
 from dpcate.nuisance.first_stage import FeaturesNuisance, FirstStage, FittedNuisances, first_stage_named
 from dpcate.nuisance.known import KnownNuisances, KnownPropensity
+from dpcate.nuisance.network import NetworkNuisance
+from dpcate.nuisance.supplied import Private, Public, SuppliedNuisances
+from dpcate.nuisance.targets import TrainingRows
 
 __all__ = [
     "FeaturesNuisance",
@@ -9,5 +12,10 @@ __all__ = [
     "FittedNuisances",
     "KnownNuisances",
     "KnownPropensity",
+    "NetworkNuisance",
+    "Private",
+    "Public",
+    "SuppliedNuisances",
+    "TrainingRows",
     "first_stage_named",
 ]

@@ -76,9 +76,14 @@ class FeaturesNuisance:
 
 
 def first_stage_named(nuisance: "str | FirstStage") -> FirstStage:
-    """ "features", or an object such as `KnownPropensity(0.5)`."""
-    if nuisance == "features":
-        return FeaturesNuisance()
+    """One of the names, or an object such as `KnownPropensity(0.5)`."""
+    from dpcate.nuisance.network import NetworkNuisance
+
+    named = {"features": FeaturesNuisance, "network": NetworkNuisance}
+    if isinstance(nuisance, str) and nuisance in named:
+        return named[nuisance]()
     if not isinstance(nuisance, str) and hasattr(nuisance, "paid") and hasattr(nuisance, "fit"):
         return nuisance
-    raise InputError("nuisance must be 'features', dpcate.KnownPropensity(...) or dpcate.KnownNuisances(...)")
+    raise InputError(
+        "nuisance must be 'features', 'network', or a dpcate.KnownPropensity, KnownNuisances or SuppliedNuisances"
+    )

@@ -40,6 +40,7 @@ class TrainingRows:
             x=rows.x[self.chosen],
             rho=weight,
             rho_phi=weight * label,
+            person=rows.person_numbers(self.chosen) if self.schema.max_rows_per_person > 1 else None,
             reference=reference_points(self.schema),
             n=self.n,
             span=span,

@@ -52,6 +52,9 @@ class Learner(Protocol):
     def multiplier(self) -> float:
         """How a unit of y − μ enters ρφ at π = 1/2."""
 
+    def limits(self, floor: float, span: float) -> tuple[float, float]:
+        """The largest ρ and |ρφ| of any row, for propensities at least `floor` from 0 and 1."""
+
     def pair(self, treated: Array, outcome: Array, x: Array, nuisances: Nuisances) -> OrthogonalPair: ...
 
 
@@ -61,6 +64,9 @@ class R:
     needs: tuple[str, ...] = ("outcome", "propensity")
     curvature: float = 0.25
     multiplier: float = 0.5
+
+    def limits(self, floor: float, span: float) -> tuple[float, float]:
+        return (1 - floor) ** 2, (1 - floor) * span
 
     def pair(self, treated: Array, outcome: Array, x: Array, nuisances: Nuisances) -> OrthogonalPair:
         w = treated - nuisances.propensity(x)
@@ -102,6 +108,13 @@ class Weight:
     @property
     def multiplier(self) -> float:
         return 2 * float(self.weight(np.array([0.5]))[0])
+
+    def limits(self, floor: float, span: float) -> tuple[float, float]:
+        """|ρφ| ≤ max(λ/π, ρ)·R in the treated arm and max(λ/(1−π), ρ)·R in the other: linear in each μ."""
+        pi = np.linspace(floor, 1 - floor, 1001)
+        rho = np.array([self._rho(arm, pi) for arm in (0.0, 1.0)])
+        pull = self.weight(pi) / np.array([1 - pi, pi])
+        return float(rho.max()), float(np.maximum(rho, pull).max()) * span
 
     def pair(self, treated: Array, outcome: Array, x: Array, nuisances: Nuisances) -> OrthogonalPair:
         pi = nuisances.propensity(x)

@@ -152,13 +152,16 @@ def _smallest(fits: Callable[[float], bool], start: float) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class Charge:
-    """One paid release, as the certificate lists it. `part` is None when all rows were read."""
+    """One paid release, as the certificate lists it.
+
+    `part` is None when all rows were read; sensitivity and sd are None when they are not ours to state.
+    """
 
     name: str
     mechanism: str
     event: Event
-    sensitivity: Sensitivity
-    sd: float
+    sensitivity: Sensitivity | None
+    sd: float | None
     part: int | None = None
 
 

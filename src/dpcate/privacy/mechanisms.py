@@ -15,8 +15,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import binom
 
 from dpcate.errors import MechanismError
-from dpcate.privacy.accounting import Accountant, Charge, Gaussian, SampledGaussian
+from dpcate.privacy.accounting import Accountant, Charge, Declared, Event, Gaussian, SampledGaussian
+from dpcate.privacy.journal import Journal
 from dpcate.privacy.noise import Array, NoiseSource
+from dpcate.privacy.path import Kernel, NoisePath
 from dpcate.privacy.sensitivity import Sensitivity
 
 ROUNDING_SLACK = 1e-6  # covers float64 rounding of sums over up to 1e8 rows and the noise grid
@@ -88,19 +90,17 @@ class Mechanisms:
     def path(
         self,
         name: str,
-        kernel: "Kernel",
+        kernel: Kernel,
         *,
         sensitivity: Sensitivity,
         mu: float,
         part: int | None = None,
-        journal: "Journal | None" = None,
-    ) -> "NoisePath":
+        journal: Journal | None = None,
+    ) -> NoisePath:
         """One path of a Gaussian process with covariance (Δ/μ)²k, for a function with Hilbert-space sensitivity Δ.
 
         Paid once: any number of adaptive questions to the same path costs nothing more (proofs/gaussian.md).
         """
-        from dpcate.privacy.path import NoisePath
-
         sd = self._charge(name, "gaussian process path", sensitivity, mu, part)
         return NoisePath(kernel, sd=sd, noise=self._noise, journal=journal)
 
@@ -134,6 +134,27 @@ class Mechanisms:
         for batch, chosen in zip(batches, drawn, strict=True):
             batch[: len(chosen)] = chosen
         return SampledSums(batches, lambda steps: self._noise.bulk((steps, dimension), sd), sd)
+
+    def external(self, name: str, spent: Event, *, part: int | None = None) -> None:
+        """Charge what somebody else's private model declares to spend; its noise is its own."""
+        self._accountant.charge(
+            Charge(name=name, mechanism="declared by its maker", event=spent, sensitivity=None, sd=None, part=part)
+        )
+
+    def unproven(
+        self, name: str, statistic: ArrayLike, *, sd: float, claim: Declared, part: int | None = None
+    ) -> Array:
+        """A statistic with noise of a scale that no proof supports, charged as what is claimed for it.
+
+        The scale may depend on rows; it goes into no charge and must go nowhere else.
+        """
+        vector = np.asarray(statistic, dtype=np.float64)
+        self._accountant.charge(
+            Charge(name=name, mechanism="unproven", event=claim, sensitivity=None, sd=None, part=part)
+        )
+        if not (np.isfinite(vector).all() and math.isfinite(sd) and sd > 0):
+            raise MechanismError(f"the release '{name}' was not finite; its charge stands")
+        return self._noise.add(vector, sd)
 
     def _release(
         self, name: str, mechanism: str, vector: Array, sensitivity: Sensitivity, mu: float, part: int | None

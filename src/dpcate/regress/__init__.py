@@ -1,6 +1,21 @@
 """Private regressions: the second stage, and the same code as nuisance models."""
 
+from dpcate.regress.dpsgd import DPSGD
 from dpcate.regress.features import Features
+from dpcate.regress.kernel import MOST_ROWS, Kernel
+from dpcate.regress.network import Network
+from dpcate.regress.oracle import KernelOracle
 from dpcate.regress.problem import Problem
+from dpcate.regress.stages import SecondStage, second_stage_named
 
-__all__ = ["Features", "Problem"]
+__all__ = [
+    "DPSGD",
+    "MOST_ROWS",
+    "Features",
+    "Kernel",
+    "KernelOracle",
+    "Network",
+    "Problem",
+    "SecondStage",
+    "second_stage_named",
+]

@@ -15,6 +15,7 @@ class Problem:
     divided; `span`, the width of the range in which g can lie a priori; `curvature`, ρ of a typical row;
     `multiplier`, what a unit of outcome does to ρφ; `two_valued`, whether the outcome takes two values
     only; `part`, which part of the rows this is.
+    Private: the rows, and `person`, who owns each row, numbered 0..persons−1; None where nobody owns two.
     """
 
     x: np.ndarray
@@ -29,6 +30,7 @@ class Problem:
     neighbours: Neighbours
     rows_per_person: int
     part: int | None
+    person: np.ndarray | None = None
 
     def __repr__(self) -> str:
         return "<Problem: sealed>"

@@ -1,0 +1,244 @@
+"""The method, a line per arrow of the data flow: what was decided before a row was read, then its execution."""
+
+import dataclasses
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from dpcate._version import __version__
+from dpcate.data import Rows, Split, split_rows
+from dpcate.encoding import reference_points
+from dpcate.errors import DataError
+from dpcate.models import Model, PointsModel
+from dpcate.nuisance import FirstStage, FittedNuisances, TrainingRows
+from dpcate.orthogonal import Learner
+from dpcate.paper import CuratorNotes, PaperFeatures, PaperKernel, PaperNetwork, paper_function, paper_queries
+from dpcate.privacy import (
+    Accountant,
+    Budget,
+    Charge,
+    Declared,
+    Gaussian,
+    Mechanisms,
+    SampledGaussian,
+    Shares,
+    gdp_mu,
+    noise_source,
+)
+from dpcate.privacy.sensitivity import box_sum
+from dpcate.regress import MOST_ROWS, Kernel, KernelOracle, Problem, SecondStage
+from dpcate.release import ChargedMechanism, DeclaredSpent, GaussianSpent, Release, SampledSpent, Spec
+from dpcate.schema import Schema
+
+FEWEST_PERSONS = 10
+COUNT_SHARE = 0.02  # of μ², for the private number of persons under add-or-remove-one
+STAGE_ONE_SHARE = 0.15  # of μ² for each nuisance that is paid for, when the stages share the budget
+
+Progress = Callable[[str, float], None]
+
+
+class UnprovenWarning(UserWarning):
+    """No proof covers what was released."""
+
+
+@dataclass(frozen=True)
+class Executed:
+    """What may be published, and what stays with the curator: an oracle, or notes that depend on rows."""
+
+    release: Release
+    kept: CuratorNotes | KernelOracle | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pipeline:
+    """Everything that is decided before a row is read."""
+
+    schema: Schema
+    budget: Budget
+    learner: Learner
+    second_stage: SecondStage | PaperFeatures | PaperKernel | PaperNetwork
+    first_stage: FirstStage
+    split: Split
+    propensity_floor: float
+    calibration: Literal["proven", "paper"]
+    queries: np.ndarray | None
+    random_state: int | None
+
+    def execute(self, rows: Rows, report: Progress) -> Executed:
+        mechanisms = Mechanisms(Accountant(self.budget, self.split.parts), noise_source(self.random_state))
+        persons, mu = self._count_persons(rows, mechanisms)
+        self._require_fitting(persons)
+        part = split_rows(rows, self.split, self.budget.neighbours)
+
+        rho, rho_phi = np.zeros(len(part)), np.zeros(len(part))
+        for step, (trained_on, applied_to) in enumerate(self.split.pairs):
+            report("private nuisances", 0.1 + 0.5 * step / len(self.split.pairs))
+            training = self._training_rows(rows, part, trained_on, persons)
+            nuisances = self._fit_nuisances(training, mechanisms, self._stage_one(mu))
+            chosen = _chosen(part, applied_to)
+            pair = self.learner.pair(rows.treated[chosen], rows.outcome[chosen], rows.x[chosen], nuisances)
+            rho[chosen], rho_phi[chosen] = pair.rho, pair.rho_phi
+        report("private second stage", 0.6)
+        problem = self._second_stage_problem(rows, part, rho * rows.present, rho_phi * rows.present, persons)
+        model, kept = self._second_stage(problem, mechanisms, nuisances)
+        report("release", 1.0)
+        return Executed(self._release(mechanisms, persons, model), kept)
+
+    def _count_persons(self, rows: Rows, mechanisms: Mechanisms) -> tuple[int, float]:
+        """The number of persons: public under replace-one, released with noise otherwise; and the μ left."""
+        if self.budget.neighbours == "replace-one":
+            if rows.persons < FEWEST_PERSONS:
+                raise DataError(f"too few rows: at least {FEWEST_PERSONS} persons are needed")
+            return rows.persons, self.budget.mu
+        shares = Shares({"count": COUNT_SHARE, "rest": 1 - COUNT_SHARE})
+        count = mechanisms.vector(
+            "number of persons",
+            [float(rows.persons)],
+            sensitivity=box_sum(widths=(1.0,)),
+            mu=shares.mu("count", self.budget.mu),
+        )
+        return max(FEWEST_PERSONS, round(float(count.value[0]))), shares.mu("rest", self.budget.mu)
+
+    def _require_fitting(self, persons: int) -> None:
+        """Refuse by public numbers what the second stage would refuse later, before anything is spent on it."""
+        rows = self._persons_in(self.split.second_stage_part, persons) * self.schema.max_rows_per_person
+        if isinstance(self.second_stage, Kernel) and rows > MOST_ROWS:
+            raise DataError(f"the exact kernel takes at most {MOST_ROWS} rows; use second_stage='features' for more")
+
+    def _stage_one(self, mu: float) -> float:
+        """The μ of the nuisances: (ε/2, δ/2) as in the paper, all of it on disjoint parts, else a share of μ²."""
+        if self.calibration == "paper":
+            return min(gdp_mu(self.budget.epsilon / 2, self.budget.delta / 2), mu)
+        if not self.split.stages_share_budget:
+            return mu
+        return mu * (len(self.first_stage.paid(self.learner.needs)) * STAGE_ONE_SHARE) ** 0.5
+
+    def _persons_in(self, part: int | None, persons: int) -> float:
+        """The public number that sums over a part are divided by."""
+        return float(persons if part is None else persons / self.split.parts)
+
+    def _training_rows(self, rows: Rows, part: np.ndarray, trained_on: int | None, persons: int) -> TrainingRows:
+        return TrainingRows(
+            schema=self.schema,
+            rows=rows,
+            chosen=_chosen(part, trained_on),
+            n=self._persons_in(trained_on, persons),
+            neighbours=self.budget.neighbours,
+            part=trained_on,
+        )
+
+    def _fit_nuisances(self, training: TrainingRows, mechanisms: Mechanisms, mu: float) -> FittedNuisances:
+        predictors = self.first_stage.fit(training, self.learner.needs, mechanisms, mu)
+        return FittedNuisances(self.schema, self.propensity_floor, predictors)
+
+    def _second_stage_problem(
+        self, rows: Rows, part: np.ndarray, rho: np.ndarray, rho_phi: np.ndarray, persons: int
+    ) -> Problem:
+        used = self.split.second_stage_part
+        chosen = _chosen(part, used)
+        return Problem(
+            x=rows.x[chosen],
+            rho=rho[chosen],
+            rho_phi=rho_phi[chosen],
+            person=rows.person_numbers(chosen) if self.schema.max_rows_per_person > 1 else None,
+            reference=reference_points(self.schema),
+            n=self._persons_in(used, persons),
+            span=self.schema.outcome.range,
+            curvature=self.learner.curvature,
+            multiplier=self.learner.multiplier,
+            two_valued=self.schema.outcome.binary,
+            neighbours=self.budget.neighbours,
+            rows_per_person=self.schema.max_rows_per_person,
+            part=used,
+        )
+
+    def _second_stage(
+        self, problem: Problem, mechanisms: Mechanisms, nuisances: FittedNuisances
+    ) -> tuple[Model, CuratorNotes | KernelOracle | None]:
+        if self.calibration == "paper":
+            return self._as_printed(problem, mechanisms, nuisances)
+        mu = mechanisms.accountant.gaussian_left(problem.part)
+        if isinstance(self.second_stage, Kernel):
+            oracle = self.second_stage.fit_oracle(problem, mechanisms, mu, "effect")
+            return (oracle.model, oracle) if self.queries is None else (self._asked(oracle, problem), None)
+        return self._at_queries(self.second_stage.fit(problem, mechanisms, mu, "effect"), problem), None
+
+    def _as_printed(
+        self, problem: Problem, mechanisms: Mechanisms, nuisances: FittedNuisances
+    ) -> tuple[Model, CuratorNotes | None]:
+        warnings.warn(
+            "calibration='paper' reproduces printed formulas whose privacy is unproven; do not publish its results",
+            UnprovenWarning,
+            stacklevel=5,
+        )
+        claim = {"epsilon": self.budget.epsilon, "delta": self.budget.delta}
+        if isinstance(self.second_stage, PaperFeatures):
+            return self._at_queries(paper_function(self.second_stage, problem, mechanisms, **claim), problem), None
+
+        def score(x: np.ndarray, a: float, y: float, g: np.ndarray) -> np.ndarray:
+            pair = self.learner.pair(np.full(len(x), a), np.full(len(x), y), x, nuisances)
+            return pair.rho_phi - pair.rho * g
+
+        outcome_range = (self.schema.outcome.low, self.schema.outcome.high)
+        limits = self.learner.limits(self.propensity_floor, self.schema.outcome.range)
+        return paper_queries(
+            self.second_stage, problem, self.queries, score, outcome_range, limits, mechanisms, **claim
+        )
+
+    def _asked(self, oracle: KernelOracle, problem: Problem) -> PointsModel:
+        """The exact answers at the declared points, with noise that is correlated between them."""
+        sds = oracle.model_at(self.queries).sd(self.queries, problem.reference)
+        values = oracle.effect(self.queries)
+        return PointsModel(points=self.queries.tolist(), values=values.tolist(), sds=sds.tolist())
+
+    def _at_queries(self, model: Model, problem: Problem) -> Model:
+        """A released function, kept at the declared points only if there are any."""
+        if self.queries is None:
+            return model
+        values, sds = model.value(self.queries), model.sd(self.queries, problem.reference)
+        return PointsModel(points=self.queries.tolist(), values=values.tolist(), sds=sds.tolist())
+
+    def _release(self, mechanisms: Mechanisms, persons: int, model: Any) -> Release:
+        proven = self.calibration == "proven"
+        return Release(
+            library=__version__,
+            private=mechanisms.private,
+            guarantee="proven" if proven else "unproven",
+            proof=f"{self.second_stage.name}-release" if proven else "none",
+            epsilon=float(self.budget.epsilon),
+            delta=float(self.budget.delta),
+            neighbours=self.budget.neighbours,
+            persons=persons,
+            schema=self.schema,
+            spec=Spec(
+                learner=self.learner.name,
+                second_stage=self.second_stage.name,
+                nuisance=self.first_stage.name,
+                split=self.split.kind,
+                propensity_floor=self.propensity_floor,
+                calibration=self.calibration,
+            ),
+            charges=[_charged(charge, self.split.parts) for charge in mechanisms.accountant.charges],
+            model=model,
+        )
+
+
+def _chosen(part: np.ndarray, wanted: int | None) -> np.ndarray:
+    return np.arange(len(part)) if wanted is None else np.flatnonzero(part == wanted)
+
+
+def _charged(charge: Charge, parts: int) -> ChargedMechanism:
+    """A charge as a release lists it."""
+    spent = {Gaussian: GaussianSpent, SampledGaussian: SampledSpent, Declared: DeclaredSpent}[type(charge.event)]
+    return ChargedMechanism(
+        name=charge.name,
+        mechanism=charge.mechanism,
+        rows="all rows" if charge.part is None else f"part {charge.part + 1} of {parts}",
+        spent=spent(**dataclasses.asdict(charge.event)),
+        sensitivity=charge.sensitivity.value if charge.sensitivity else None,
+        sd=charge.sd,
+        proof=charge.sensitivity.proof if charge.sensitivity else "none",
+    )
