@@ -148,6 +148,8 @@ def _second_stage(estimator: PrivateCATE) -> SecondStage | PaperFeatures | Paper
         return second_stage_named(estimator.second_stage)
     if estimator.calibration != "paper":
         raise InputError("calibration must be 'proven' or 'paper'")
+    if estimator.neighbours != "replace-one":
+        raise InputError("calibration='paper' is stated for neighbours='replace-one' only")
     if estimator.split == "crossfit":
         raise InputError("calibration='paper' needs split='disjoint', as in the paper, or 'none'")
     stage = PAPER_STAGES.get(estimator.second_stage, lambda: estimator.second_stage)()

@@ -69,6 +69,7 @@ def test_other_points_raise():
     [
         ({"split": "crossfit"}, "split='disjoint'"),
         ({"queries": None}, "needs queries"),
+        ({"neighbours": "add-or-remove-one"}, "replace-one"),
         ({"calibration": "other"}, "calibration must be"),
         ({"second_stage": "forest"}, "second_stage must be"),
         ({"queries": [[np.nan, 0.5]]}, "queries must be"),

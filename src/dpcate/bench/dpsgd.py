@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from dpcate.bench.speed import Timing, _seconds
+from dpcate.bench.speed import Timing, seconds_of
 from dpcate.errors import InputError
 from dpcate.privacy import Accountant, Budget, Mechanisms, SampledGaussian, noise_source
 from dpcate.regress import DPSGD, Problem
@@ -23,7 +23,7 @@ def compare_with_opacus() -> list[Timing]:
     y = np.sin(3 * x[:, 0]) + rng.normal(0, 0.1, ROWS)
     ours, theirs = _ours(x, y), _opacus(x, y)
     ours(), theirs()
-    seconds, their_seconds = _seconds(ours), _seconds(theirs)
+    seconds, their_seconds = seconds_of(ours), seconds_of(theirs)
     return [Timing("dpcate", seconds, their_seconds / seconds), Timing("opacus", their_seconds, 1.0)]
 
 

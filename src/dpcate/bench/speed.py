@@ -26,16 +26,16 @@ def compare_fit_times(rows: int) -> list[Timing]:
     data = datasets.synthetic(1, rows, seed=0)
     private = PrivateCATE(data.schema, epsilon=1.0, delta=1e-5)
     private.fit(data.Y, data.T, X=data.X)
-    ours = _seconds(lambda: private.fit(data.Y, data.T, X=data.X))
+    ours = seconds_of(lambda: private.fit(data.Y, data.T, X=data.X))
     forest = CausalForestDML(discrete_treatment=True, random_state=0)
-    theirs = _seconds(lambda: forest.fit(data.Y, data.T.astype(int), X=data.X))
+    theirs = seconds_of(lambda: forest.fit(data.Y, data.T.astype(int), X=data.X))
     return [
         Timing("dpcate, private (ε = 1)", ours, theirs / ours),
         Timing("EconML CausalForestDML, not private", theirs, 1.0),
     ]
 
 
-def _seconds(action: Callable[[], object]) -> float:
+def seconds_of(action: Callable[[], object]) -> float:
     start = time.perf_counter()
     action()
     return time.perf_counter() - start

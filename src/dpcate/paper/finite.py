@@ -15,7 +15,7 @@ from dpcate.models.points import PointsModel
 from dpcate.paper.formulas import theorem_1_factor
 from dpcate.paper.gross_error import Score, certified_bound, gross_error_sensitivity
 from dpcate.paper.kernel_ridge import KernelRidge
-from dpcate.paper.network import SmoothNetwork
+from dpcate.paper.network import SmoothNetwork, require_jax
 from dpcate.privacy import Declared, Mechanisms
 from dpcate.regress import Problem
 
@@ -71,6 +71,9 @@ class PaperNetwork:
     penalty: float = 1e-3
     damping: float = 1e-2
     name = "network"
+
+    def __post_init__(self) -> None:
+        require_jax()
 
     def fit(self, problem: Problem) -> SmoothNetwork:
         return SmoothNetwork.fit(

@@ -43,7 +43,7 @@ class SmoothNetwork:
         steps: int = 500,
     ) -> "SmoothNetwork":
         """Full-batch L-BFGS from a public start, then one exact Hessian."""
-        jax = _jax()
+        jax = require_jax()
         sizes = (x.shape[1], *hidden, 1)
         objective = _objective(sizes, x, rho, rho_phi, n, penalty)
         with jax.enable_x64(True):
@@ -60,12 +60,12 @@ class SmoothNetwork:
         return cls(sizes, fitted.x, hessian + damping * np.eye(len(start)), penalty)
 
     def value(self, points: np.ndarray) -> np.ndarray:
-        with _jax().enable_x64(True):
+        with require_jax().enable_x64(True):
             return np.asarray(_forward(self.sizes)(self.theta, points))
 
     def jacobian(self, points: np.ndarray) -> np.ndarray:
         """∇g(x; θ̂), one row per point."""
-        jax = _jax()
+        jax = require_jax()
         with jax.enable_x64(True):
             return np.asarray(jax.jacobian(_forward(self.sizes))(self.theta, points))
 
@@ -80,13 +80,13 @@ class SmoothNetwork:
         return own - drift[:, None]
 
 
-def _jax() -> Any:
+def require_jax() -> Any:
     try:
         import jax
     except ImportError:
         jax = None
     if jax is None:
-        raise InputError("networks need JAX: pip install 'dpcate[network]'")
+        raise InputError("a network needs the extra: pip install 'dpcate[network]'")
     return jax
 
 
