@@ -25,6 +25,7 @@ def outcome_model():
 
 
 NUISANCES = {
+    "moments": "moments",
     "features": "features",
     "network": "network",
     "known propensity": KnownPropensity(lambda columns: 0.5 + 0.1 * columns["x0"]),
@@ -38,7 +39,7 @@ NUISANCES = {
 }
 COMBINATIONS = list(
     itertools.product(
-        ["features", "kernel", "network"],
+        ["moments", "features", "kernel", "network"],
         ["r", "dr"],
         NUISANCES,
         ["crossfit", "disjoint", "none"],

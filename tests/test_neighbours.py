@@ -35,7 +35,8 @@ configurations = st.fixed_dictionaries(
     {
         "split": st.sampled_from(["crossfit", "disjoint", "none"]),
         "learner": st.sampled_from(["r", "dr"]),
-        "nuisance": st.sampled_from(["features", KnownPropensity(0.5)]),
+        "nuisance": st.sampled_from(["features", "moments", KnownPropensity(0.5)]),
+        "second_stage": st.sampled_from(["features", "moments"]),
         "epsilon": st.sampled_from([0.05, 1.0, 40.0]),
     }
 )

@@ -5,7 +5,7 @@ from dpcate._version import __version__
 from dpcate.estimator import PrivateCATE
 from dpcate.nuisance import KnownNuisances, KnownPropensity, NetworkNuisance, Private, Public, SuppliedNuisances
 from dpcate.orthogonal import Weight
-from dpcate.regress import Features, Kernel, KernelOracle, Network
+from dpcate.regress import Features, Kernel, KernelOracle, Moments, Network
 from dpcate.release import Release
 from dpcate.schema import Category, Number, Outcome, Schema, Treatment
 
@@ -16,6 +16,7 @@ __all__ = [
     "KernelOracle",
     "KnownNuisances",
     "KnownPropensity",
+    "Moments",
     "Network",
     "NetworkNuisance",
     "Number",

@@ -2,9 +2,10 @@
 
 from dpcate.models.fourier import FourierModel
 from dpcate.models.kernel import KernelModel
+from dpcate.models.moments import MomentsModel
 from dpcate.models.network import NetworkModel
 from dpcate.models.points import PointsModel
 
-Model = FourierModel | KernelModel | NetworkModel | PointsModel
+Model = FourierModel | KernelModel | MomentsModel | NetworkModel | PointsModel
 
-__all__ = ["FourierModel", "KernelModel", "Model", "NetworkModel", "PointsModel"]
+__all__ = ["FourierModel", "KernelModel", "Model", "MomentsModel", "NetworkModel", "PointsModel"]

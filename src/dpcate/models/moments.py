@@ -12,7 +12,7 @@ from dpcate.models.basis import evaluate_basis
 class MomentsModel(
     msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind", tag="moments"
 ):
-    """Released numbers: the columns' means and sds, the basis, coefficients, their variances, and what the basis lacks."""
+    """Released numbers: the columns' means and sds, the basis, coefficients, variances, and what the basis lacks."""
 
     means: list[float]
     sds: list[float]

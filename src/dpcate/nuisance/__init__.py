@@ -1,13 +1,12 @@
 """First-stage models: private regressions, and what is known without looking."""
 
-from dpcate.nuisance.first_stage import FeaturesNuisance, FirstStage, FittedNuisances, first_stage_named
+from dpcate.nuisance.first_stage import FirstStage, FittedNuisances, RegressionNuisance, first_stage_named
 from dpcate.nuisance.known import KnownNuisances, KnownPropensity
 from dpcate.nuisance.network import NetworkNuisance
 from dpcate.nuisance.supplied import Private, Public, SuppliedNuisances
 from dpcate.nuisance.targets import TrainingRows
 
 __all__ = [
-    "FeaturesNuisance",
     "FirstStage",
     "FittedNuisances",
     "KnownNuisances",
@@ -15,6 +14,7 @@ __all__ = [
     "NetworkNuisance",
     "Private",
     "Public",
+    "RegressionNuisance",
     "SuppliedNuisances",
     "TrainingRows",
     "first_stage_named",

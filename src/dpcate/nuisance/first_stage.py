@@ -9,11 +9,13 @@ import numpy as np
 from dpcate.errors import InputError
 from dpcate.nuisance.targets import TrainingRows, centre_of
 from dpcate.privacy import Mechanisms, Shares
-from dpcate.regress import Features
+from dpcate.regress import Features, Moments
 from dpcate.schema import Schema
 
 Array = np.ndarray
 Predictor = Callable[[Array], Array]
+
+PROPENSITY_WEIGHT = 0.4  # its share of a stage of moments, next to one for each outcome model
 
 
 @dataclass(frozen=True)
@@ -50,11 +52,14 @@ class FirstStage(Protocol):
 
 
 @dataclass(frozen=True)
-class FeaturesNuisance:
-    """Every nuisance by the private regression on Fourier features, at equal shares."""
+class RegressionNuisance:
+    """Every nuisance by a private regression that also serves as second stage."""
 
-    settings: Features = Features()  # noqa: RUF009 (frozen)
-    name = "features"
+    settings: Features | Moments
+
+    @property
+    def name(self) -> str:
+        return self.settings.name
 
     def paid(self, needs: tuple[str, ...]) -> tuple[str, ...]:
         return needs
@@ -62,7 +67,10 @@ class FeaturesNuisance:
     def fit(
         self, training: TrainingRows, needs: tuple[str, ...], mechanisms: Mechanisms, mu: float
     ) -> Mapping[str, Predictor]:
-        shares = Shares(dict.fromkeys(needs, 1 / len(needs)))
+        propensity = PROPENSITY_WEIGHT if isinstance(self.settings, Moments) else 1.0
+        weights = {target: propensity if target == "propensity" else 1.0 for target in needs}
+        total = sum(weights.values())
+        shares = Shares({target: weight / total for target, weight in weights.items()}) if needs else {}
 
         def predictor(target: str) -> Predictor:
             label = target if training.part is None else f"{target} on part {training.part + 1}"
@@ -79,11 +87,14 @@ def first_stage_named(nuisance: "str | FirstStage") -> FirstStage:
     """One of the names, or an object such as `KnownPropensity(0.5)`."""
     from dpcate.nuisance.network import NetworkNuisance
 
-    named = {"features": FeaturesNuisance, "network": NetworkNuisance}
-    if isinstance(nuisance, str) and nuisance in named:
-        return named[nuisance]()
+    if nuisance == "network":
+        return NetworkNuisance()
+    regressions = {"moments": Moments, "features": Features}
+    if isinstance(nuisance, str) and nuisance in regressions:
+        return RegressionNuisance(regressions[nuisance]())
     if not isinstance(nuisance, str) and hasattr(nuisance, "paid") and hasattr(nuisance, "fit"):
         return nuisance
     raise InputError(
-        "nuisance must be 'features', 'network', or a dpcate.KnownPropensity, KnownNuisances or SuppliedNuisances"
+        "nuisance must be 'moments', 'features', 'network', or one of dpcate.KnownPropensity, KnownNuisances and "
+        "SuppliedNuisances"
     )

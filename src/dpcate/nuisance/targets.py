@@ -7,7 +7,7 @@ import numpy as np
 from dpcate.data import Rows
 from dpcate.encoding import reference_points
 from dpcate.privacy import Neighbours
-from dpcate.regress import Problem
+from dpcate.regress import ColumnMoments, Problem
 from dpcate.schema import Schema
 
 
@@ -21,6 +21,7 @@ class TrainingRows:
     n: float
     neighbours: Neighbours
     part: int | None
+    columns: ColumnMoments | None
 
     def __repr__(self) -> str:
         return "<TrainingRows: sealed>"
@@ -50,6 +51,7 @@ class TrainingRows:
             neighbours=self.neighbours,
             rows_per_person=self.schema.max_rows_per_person,
             part=self.part,
+            columns=self.columns,
         )
 
 

@@ -1,8 +1,10 @@
 """Private regressions: the second stage, and the same code as nuisance models."""
 
+from dpcate.regress.columns import ColumnMoments, ColumnRows, private_columns
 from dpcate.regress.dpsgd import DPSGD
 from dpcate.regress.features import Features
 from dpcate.regress.kernel import MOST_ROWS, Kernel
+from dpcate.regress.moments import Moments
 from dpcate.regress.network import Network
 from dpcate.regress.oracle import KernelOracle
 from dpcate.regress.problem import Problem
@@ -11,11 +13,15 @@ from dpcate.regress.stages import SecondStage, second_stage_named
 __all__ = [
     "DPSGD",
     "MOST_ROWS",
+    "ColumnMoments",
+    "ColumnRows",
     "Features",
     "Kernel",
     "KernelOracle",
+    "Moments",
     "Network",
     "Problem",
     "SecondStage",
+    "private_columns",
     "second_stage_named",
 ]

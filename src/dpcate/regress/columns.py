@@ -64,7 +64,9 @@ def private_columns(rows: ColumnRows, mechanisms: Mechanisms, mu: float) -> Colu
     refined = rows.mean(np.hstack([z, z**2 - variance]), bound, mechanisms, each, "columns: refined moments")
     shift, left = _shrunk(refined.value[:q], 0.0, mean_variance, refined.sd)
     change = refined.value[q:] * variance_error / (variance_error + refined.sd**2)
-    floor = max(LEAST_VARIANCE, 0.5 * refined.sd * math.sqrt(float(np.mean(variance_error / (variance_error + refined.sd**2)))))
+    floor = max(
+        LEAST_VARIANCE, 0.5 * refined.sd * math.sqrt(float(np.mean(variance_error / (variance_error + refined.sd**2))))
+    )
     spread = np.clip(variance + change - shift**2, floor, LARGEST_VARIANCE)
     return ColumnMoments(0.5 + mean + shift, np.sqrt(spread), math.sqrt(left))
 

@@ -21,9 +21,12 @@ from dpcate.privacy.sensitivity import clipped_sum
 from dpcate.regress.offset import Offset, private_offset, score_scale
 from dpcate.regress.problem import Problem
 
+CONSTANT_SHARE = 0.06  # of μ², for the constant before the rounds
+COLUMNS_THAT_MATTER = 3.0  # a priori
+HETEROGENEITY = 0.25  # prior sd of a column's line, in units of the residuals' scale
 SCALE_SHARE = 0.04  # of a round, for the counts of score sizes
 SLOPE_PRIOR, SLOPE_DRIFT = 0.25, 0.01
-UNCENTRED = 0.04  # typical correlation between two basis functions that should have none
+UNCENTRED = 0.1  # typical correlation between two basis functions that should have none
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,13 +47,14 @@ class Moments:
     def fit(
         self, problem: Problem, mechanisms: Mechanisms, mu: float, name: str, *, interval: bool = True
     ) -> MomentsModel:
-        """The private function, spending μ in all: 12% on its constant, the rest on the rounds."""
-        offset = private_offset(problem, mechanisms, mu * math.sqrt(0.12), name)
+        """The private function, spending μ in all: a share on its constant, the rest on the rounds."""
+        offset = private_offset(problem, mechanisms, mu * math.sqrt(CONSTANT_SHARE), name)
         basis = Basis.of(problem, problem.signal(mu), self.degree)
         belief = Belief.prior(basis, problem, offset)
         fractions = self._fractions(problem.signal(mu))
         for number, fraction in enumerate(fractions):
-            step = _Round(problem, basis, mechanisms, mu * math.sqrt(0.88 * fraction), f"{name}: round {number + 1}")
+            share = (1 - CONSTANT_SHARE) * fraction
+            step = _Round(problem, basis, mechanisms, mu * math.sqrt(share), f"{name}: round {number + 1}")
             belief = step.update(belief)
         return belief.model(basis)
 
@@ -126,11 +130,13 @@ class Belief:
     def prior(cls, basis: Basis, problem: Problem, offset: Offset) -> "Belief":
         """Effects vary on the scale of the residuals; three columns matter, a priori."""
         width = len(basis.means)
-        effect_scale = min(offset.score_scale / math.sqrt(problem.curvature * offset.curvature), problem.span)
+        effect_scale = HETEROGENEITY * min(
+            offset.score_scale / math.sqrt(problem.curvature * offset.curvature), problem.span
+        )
         sampling = (offset.score_scale / offset.curvature) ** 2 / problem.n
         start = basis.prior(offset.sd**2 + sampling, effect_scale)
         theta = np.where(basis.column < 0, offset.value, 0.0)
-        likely = min(0.5, 3.0 / width)
+        likely = min(0.5, COLUMNS_THAT_MATTER / width)
         return cls(
             theta, start, start, np.full(width, likely), likely, np.zeros(len(theta)), offset.score_scale, 0.4,
             offset.curvature, effect_scale,
@@ -191,17 +197,21 @@ class _Round:
         return _updated(belief, step, self.basis, self.problem.n, scale, doubt)
 
     def _scale(self, scores: np.ndarray, belief: Belief) -> tuple[float, float]:
+        if self.problem.two_valued:
+            return belief.scale, belief.scale_doubt
         mu = self.mu * math.sqrt(SCALE_SHARE)
         prior = (math.log(belief.scale), belief.scale_doubt)
         return score_scale(self.problem, self.mechanisms, scores, mu, f"{self.name}, score sizes", prior)
 
     def _score(self, scores: np.ndarray, scale: float, belief: Belief) -> Step:
         """The clipped sum of scores along d∘χ, Σd² = 1: most noise where least is known and most can be."""
-        n, mu = self.problem.n, self.mu * math.sqrt(1 - SCALE_SHARE)
+        spent = 0.0 if self.problem.two_valued else SCALE_SHARE
+        n, mu = self.problem.n, self.mu * math.sqrt(1 - spent)
         error = belief.inclusion(self.basis) * belief.slab
         effective = error.sum() ** 2 / (error**2).sum()
         generous = math.sqrt(np.clip(math.sqrt(n * mu * mu / (4 * effective)), 1, 3))
-        score_bound = min(1.5 * generous * scale, self.problem.score_limit)
+        limit = self.problem.score_limit
+        score_bound = limit / 2 if self.problem.two_valued else min(1.5 * generous * scale, limit)
         norm_bound = 0.9 * generous * score_bound
         sensitivity = clipped_sum(
             norm_bound=norm_bound, neighbours=self.problem.neighbours, rows=self.problem.rows_per_person

@@ -18,9 +18,11 @@ from dpcate.regress.problem import Problem
 BINS = 10
 PRIOR_SPREAD = 0.3  # prior sd of the constant, as a fraction of the span
 COARSE_CLIP = 0.25  # as a fraction of the score limit
+TYPICAL_SCORE = 0.06  # prior median of |score|, as a fraction of the score limit
 REFINED_CLIP = 1.5  # in units of the private score scale
 
 SHARES = Shares({"coarse": 0.35, "scale": 0.15, "refined": 0.5})
+TWO_VALUED_SHARES = Shares({"coarse": 0.4, "refined": 0.6})  # the scale follows from the constant
 
 
 @dataclass(frozen=True)
@@ -34,11 +36,16 @@ class Offset:
 
 
 def private_offset(problem: Problem, mechanisms: Mechanisms, mu: float, name: str) -> Offset:
-    coarse, variance, curvature = _coarse(problem, mechanisms, SHARES.mu("coarse", mu), name)
-    scale = _score_scale(problem, mechanisms, coarse, SHARES.mu("scale", mu), name)
-    bound = problem.score_limit if problem.two_valued else min(REFINED_CLIP * scale, problem.score_limit)
+    shares = TWO_VALUED_SHARES if problem.two_valued else SHARES
+    coarse, variance, curvature = _coarse(problem, mechanisms, shares.mu("coarse", mu), name)
+    scale = _two_valued_scale(problem, coarse)
+    if not problem.two_valued:
+        prior = (math.log(TYPICAL_SCORE * problem.score_limit), 1.0)
+        sizes = f"{name}: score sizes"
+        scale, _ = score_scale(problem, mechanisms, problem.scores(coarse), shares.mu("scale", mu), sizes, prior)
+    bound = problem.score_limit / 2 if problem.two_valued else min(REFINED_CLIP * scale, problem.score_limit / 2)
     clipped = np.clip(problem.scores(coarse), -bound, bound)
-    refined = _mean(problem, mechanisms, f"{name}: refined constant", clipped[:, None], bound, SHARES.mu("refined", mu))
+    refined = _mean(problem, mechanisms, f"{name}: refined constant", clipped[:, None], bound, shares.mu("refined", mu))
     noise = (refined.sd / curvature) ** 2
     gain = variance / (variance + noise)
     value = coarse + gain * refined.value[0] / curvature
@@ -65,23 +72,33 @@ def _coarse(problem: Problem, mechanisms: Mechanisms, mu: float, name: str) -> t
     return _within(gain * released.value[0] / curvature, problem.span), gain * noise, curvature
 
 
-def _score_scale(problem: Problem, mechanisms: Mechanisms, centre: float, mu: float, name: str) -> float:
-    """The scale of |score| from counts in doubling bins: half-normal likelihood, wide lognormal prior."""
+def _two_valued_scale(problem: Problem, value: float) -> float:
+    """The sd of a score when the outcome takes two values, one of them with probability 1/2 + value/span."""
+    return problem.multiplier * problem.span * math.sqrt(max(0.25 - (value / problem.span) ** 2, 0.04))
+
+
+def score_scale(
+    problem: Problem, mechanisms: Mechanisms, scores: np.ndarray, mu: float, name: str, prior: tuple[float, float]
+) -> tuple[float, float]:
+    """The scale of |score|, and the sd of its logarithm, from counts in doubling bins.
+
+    Half-normal likelihood; the prior is the mean and sd of the logarithm.
+    """
     edges = problem.score_limit * 2.0 ** -np.arange(BINS)[::-1]
-    size = np.minimum(np.abs(problem.scores(centre)), 0.999999 * problem.score_limit)
-    bins = np.searchsorted(edges, size, side="right")
-    present = problem.rho > 0
-    counts = np.bincount(bins[present], minlength=BINS) / problem.n
+    bins = np.searchsorted(edges, np.minimum(np.abs(scores), 0.999999 * problem.score_limit), side="right")
+    counts = np.bincount(bins[problem.rho > 0], minlength=BINS) / problem.n
     sensitivity = histogram(neighbours=problem.neighbours, rows=problem.rows_per_person).scaled(1 / problem.n)
-    released = mechanisms.vector(f"{name}: score sizes", counts, sensitivity=sensitivity, mu=mu, part=problem.part)
+    released = mechanisms.vector(name, counts, sensitivity=sensitivity, mu=mu, part=problem.part)
     spread = np.linspace(-3, 3, 121)
-    candidates = 0.06 * problem.score_limit * np.exp(spread)
-    below = 2 * norm.cdf(edges[None] / candidates[:, None]) - 1
+    candidates = prior[0] + prior[1] * spread
+    below = 2 * norm.cdf(edges[None] / np.exp(candidates)[:, None]) - 1
     expected = np.diff(np.column_stack([np.zeros(len(candidates)), below[:, :-1], np.ones(len(candidates))]))
     misfit = ((released.value - expected) ** 2).sum(axis=1) / (released.sd**2 + 0.03**2)
     log_posterior = -0.5 * misfit - 0.5 * spread**2
     posterior = np.exp(log_posterior - log_posterior.max())
-    return float(np.exp(posterior @ np.log(candidates) / posterior.sum()))
+    posterior /= posterior.sum()
+    mean = float(posterior @ candidates)
+    return math.exp(mean), math.sqrt(max(float(posterior @ (candidates - mean) ** 2), 1e-6))
 
 
 def _mean(

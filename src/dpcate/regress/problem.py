@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpcate.privacy import Neighbours
+from dpcate.regress.columns import ColumnMoments
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -14,7 +15,7 @@ class Problem:
     Public: `reference`, points that fill the covariates' box; `n`, the fixed number by which sums are
     divided; `span`, the width of the range in which g can lie a priori; `curvature`, ρ of a typical row;
     `multiplier`, what a unit of outcome does to ρφ; `two_valued`, whether the outcome takes two values
-    only; `part`, which part of the rows this is.
+    only; `part`, which part of the rows this is; `columns`, released moments of x, for stages that need them.
     Private: the rows, and `person`, who owns each row, numbered 0..persons−1; None where nobody owns two.
     """
 
@@ -31,6 +32,7 @@ class Problem:
     rows_per_person: int
     part: int | None
     person: np.ndarray | None = None
+    columns: ColumnMoments | None = None
 
     def __repr__(self) -> str:
         return "<Problem: sealed>"

@@ -7,6 +7,7 @@ from dpcate.models import Model
 from dpcate.privacy import Mechanisms
 from dpcate.regress.features import Features
 from dpcate.regress.kernel import Kernel
+from dpcate.regress.moments import Moments
 from dpcate.regress.network import Network
 from dpcate.regress.problem import Problem
 
@@ -21,7 +22,7 @@ class SecondStage(Protocol):
     ) -> Model: ...
 
 
-STAGES = {"features": Features, "kernel": Kernel, "network": Network}
+STAGES = {"moments": Moments, "features": Features, "kernel": Kernel, "network": Network}
 
 
 def second_stage_named(second_stage: "str | SecondStage") -> SecondStage:
