@@ -91,8 +91,8 @@ def fit(
     delta: Annotated[float, typer.Option(help="Privacy budget δ, well below 1/n.")],
     out: Annotated[Path, typer.Option(help="Where the release goes.")] = Path("release.json"),
     learner: Annotated[str, typer.Option(help="r or dr.")] = "r",
-    second_stage: Annotated[str, typer.Option(help="features, kernel or network.")] = "features",
-    nuisance: Annotated[str, typer.Option(help="features or network.")] = "features",
+    second_stage: Annotated[str, typer.Option(help="features, kernel, network or moments.")] = "features",
+    nuisance: Annotated[str, typer.Option(help="features, network or moments.")] = "features",
     known_propensity: Annotated[
         float | None, typer.Option(help="Treatment probability of a randomised trial; costs no budget.")
     ] = None,

@@ -25,7 +25,7 @@ class PrivateCATE(BaseEstimator):
     """Who benefits from a treatment, and by how much, under (ε, δ)-differential privacy.
 
     Formal guarantee: for any two neighbouring tables, and every schema, `release_` is (ε, δ)-DP for one
-    person (at most `schema.max_rows_per_person` rows), by the page `proofs/features-release.md`, unless
+    person (at most `schema.max_rows_per_person` rows), by the proof page that the release names, unless
     `random_state` is set, which makes the noise reproducible and the release say `private: false`.
     Everything computed from `release_` afterwards is free.
 
@@ -37,8 +37,8 @@ class PrivateCATE(BaseEstimator):
     schema : the public facts; nothing is inferred from rows.
     epsilon, delta : the budget of the whole fit.
     learner : "r", "dr" or a `Weight`.
-    second_stage : "features", "kernel" or "network", or one of `Features`, `Kernel`, `Network` with settings.
-    nuisance : "features" or "network", `KnownPropensity(...)`, `KnownNuisances(...)` or `SuppliedNuisances(...)`.
+    second_stage : "features", "kernel", "network" or "moments", or `Features`, `Kernel`, `Network`, `Moments` settings.
+    nuisance : "features", "network" or "moments", `KnownPropensity`, `KnownNuisances` or `SuppliedNuisances`.
     split : "crossfit", "disjoint" or "none".
     neighbours : "replace-one" or "add-or-remove-one".
     propensity_floor : propensities are clipped to [floor, 1 − floor].
