@@ -8,6 +8,7 @@ privacy, sampling and model noise), evidence per column that it matters at all (
 step (clipping and correlated columns change it), and, for the next round, where noise is best spent (water-filling).
 """
 
+import dataclasses
 import math
 from dataclasses import dataclass, field
 
@@ -18,7 +19,7 @@ from dpcate.models.basis import basis_terms, column_polynomials, evaluate_basis
 from dpcate.models.moments import MomentsModel
 from dpcate.privacy import Mechanisms
 from dpcate.privacy.sensitivity import clipped_sum
-from dpcate.regress.offset import Offset, private_offset, score_scale
+from dpcate.regress.offset import Offset, ScoreSizes, private_offset, score_sizes
 from dpcate.regress.problem import Problem
 
 CONSTANT_SHARE = 0.06  # of μ², for the constant before the rounds
@@ -138,9 +139,17 @@ class Belief:
         theta = np.where(basis.column < 0, offset.value, 0.0)
         likely = min(0.5, COLUMNS_THAT_MATTER / width)
         return cls(
-            theta, start, start, np.full(width, likely), likely, np.zeros(len(theta)), offset.score_scale, 0.4,
-            offset.curvature, effect_scale,
-        )  # fmt: skip
+            theta=theta,
+            slab=start,
+            start=start,
+            matters=np.full(width, likely),
+            prior_matters=likely,
+            precision=np.zeros(len(theta)),
+            scale=offset.score_scale,
+            scale_doubt=0.4,
+            curvature=offset.curvature,
+            effect_scale=effect_scale,
+        )
 
     def inclusion(self, basis: Basis) -> np.ndarray:
         """The probability that each term matters; the constant always does."""
@@ -169,7 +178,7 @@ class Belief:
             last = basis.terms.index(((column, top),))
             expected = self.matters[column] * self.effect_scale**2 / (2 * (top + 0.5) ** 2)
             total += min(expected, 0.5 * (self.theta[last] ** 2 + variances[last]))
-        return total
+        return float(total)
 
 
 @dataclass(frozen=True)
@@ -192,26 +201,26 @@ class _Round:
 
     def update(self, belief: Belief) -> Belief:
         scores = self.problem.scores(self.basis.rows @ belief.theta)
-        scale, doubt = self._scale(scores, belief)
-        step = self._score(scores, scale, belief)
-        return _updated(belief, step, self.basis, self.problem.n, scale, doubt)
+        sizes = self._sizes(scores, belief)
+        step = self._score(scores, sizes, belief)
+        return _updated(belief, step, self.basis, self.problem.n, sizes)
 
-    def _scale(self, scores: np.ndarray, belief: Belief) -> tuple[float, float]:
+    def _sizes(self, scores: np.ndarray, belief: Belief) -> ScoreSizes:
+        """For an outcome of two values nothing is clipped and the scale is known; else it is counted."""
         if self.problem.two_valued:
-            return belief.scale, belief.scale_doubt
+            return ScoreSizes(belief.scale, belief.scale_doubt, self.problem.score_limit / 2)
         mu = self.mu * math.sqrt(SCALE_SHARE)
         prior = (math.log(belief.scale), belief.scale_doubt)
-        return score_scale(self.problem, self.mechanisms, scores, mu, f"{self.name}, score sizes", prior)
+        return score_sizes(self.problem, self.mechanisms, scores, mu, f"{self.name}, score sizes", prior)
 
-    def _score(self, scores: np.ndarray, scale: float, belief: Belief) -> Step:
+    def _score(self, scores: np.ndarray, sizes: ScoreSizes, belief: Belief) -> Step:
         """The clipped sum of scores along d∘χ, Σd² = 1: most noise where least is known and most can be."""
         spent = 0.0 if self.problem.two_valued else SCALE_SHARE
         n, mu = self.problem.n, self.mu * math.sqrt(1 - spent)
         error = belief.inclusion(self.basis) * belief.slab
         effective = error.sum() ** 2 / (error**2).sum()
         generous = math.sqrt(np.clip(math.sqrt(n * mu * mu / (4 * effective)), 1, 3))
-        limit = self.problem.score_limit
-        score_bound = limit / 2 if self.problem.two_valued else min(1.5 * generous * scale, limit)
+        score_bound = min(max(1.5 * generous * sizes.scale, sizes.reach), self.problem.score_limit)
         norm_bound = 0.9 * generous * score_bound
         sensitivity = clipped_sum(
             norm_bound=norm_bound, neighbours=self.problem.neighbours, rows=self.problem.rows_per_person
@@ -227,7 +236,7 @@ class _Round:
         return Step(noisy.value, direction, noisy.sd, np.zeros_like(direction))
 
 
-def _updated(belief: Belief, step: Step, basis: Basis, n: float, scale: float, doubt: float) -> Belief:
+def _updated(belief: Belief, step: Step, basis: Basis, n: float, sizes: ScoreSizes) -> Belief:
     """One Kalman step per coefficient and one update of the evidence per column: post-processing."""
     slope, slope_variance = _slope(belief, step)
     d, known = step.direction, step.direction > 1e-9
@@ -241,7 +250,7 @@ def _updated(belief: Belief, step: Step, basis: Basis, n: float, scale: float, d
         + basis.mean_error**2 * np.where(constant, spread, error[constant].sum())
         + slope_variance * error
     )
-    noise = step.sd**2 + d**2 * scale**2 / n + (curvature * d) ** 2 * model_noise
+    noise = step.sd**2 + d**2 * sizes.scale**2 / n + (curvature * d) ** 2 * model_noise
     response = curvature * d * min(slope, 1.0)
     gain = np.where(known, belief.slab * response / (belief.slab * response**2 + noise), 0.0)
     expected = belief.slab * response**2
@@ -250,11 +259,18 @@ def _updated(belief: Belief, step: Step, basis: Basis, n: float, scale: float, d
     after = np.where(basis.column >= 0, matters[np.maximum(basis.column, 0)], 1.0)
     move = gain * step.score / max(slope, 1.0)
     slab = belief.slab * (1 - gain * response / max(slope, 1.0)) + (1 - after) * move**2
-    return Belief(
-        belief.theta + after * move, np.minimum(slab, belief.start), belief.start, matters, belief.prior_matters,
-        belief.precision + response**2 / noise, scale, math.hypot(doubt, 0.25), curvature, belief.effect_scale,
-        slope, slope_variance, Step(step.score, d, step.sd, after * move),
-    )  # fmt: skip
+    return dataclasses.replace(
+        belief,
+        theta=belief.theta + after * move,
+        slab=np.minimum(slab, belief.start),
+        matters=matters,
+        precision=belief.precision + response**2 / noise,
+        scale=sizes.scale,
+        scale_doubt=math.hypot(sizes.doubt, 0.25),
+        slope=slope,
+        slope_variance=slope_variance,
+        last=dataclasses.replace(step, move=after * move),
+    )
 
 
 def _slope(belief: Belief, step: Step) -> tuple[float, float]:

@@ -15,7 +15,8 @@ from dpcate.privacy import Mechanisms, Noisy, Shares
 from dpcate.privacy.sensitivity import clipped_sum, histogram
 from dpcate.regress.problem import Problem
 
-BINS = 10
+BINS = 20  # each √2 wider than the one below
+TAIL = 0.06  # the part of the scores that a clip may touch
 PRIOR_SPREAD = 0.3  # prior sd of the constant, as a fraction of the span
 COARSE_CLIP = 0.25  # as a fraction of the score limit
 TYPICAL_SCORE = 0.06  # prior median of |score|, as a fraction of the score limit
@@ -35,6 +36,15 @@ class Offset:
     score_scale: float
 
 
+@dataclass(frozen=True)
+class ScoreSizes:
+    """The typical size of a score, the sd of its logarithm, and the size that few scores exceed."""
+
+    scale: float
+    doubt: float
+    reach: float
+
+
 def private_offset(problem: Problem, mechanisms: Mechanisms, mu: float, name: str) -> Offset:
     shares = TWO_VALUED_SHARES if problem.two_valued else SHARES
     coarse, variance, curvature = _coarse(problem, mechanisms, shares.mu("coarse", mu), name)
@@ -42,7 +52,7 @@ def private_offset(problem: Problem, mechanisms: Mechanisms, mu: float, name: st
     if not problem.two_valued:
         prior = (math.log(TYPICAL_SCORE * problem.score_limit), 1.0)
         sizes = f"{name}: score sizes"
-        scale, _ = score_scale(problem, mechanisms, problem.scores(coarse), shares.mu("scale", mu), sizes, prior)
+        scale = score_sizes(problem, mechanisms, problem.scores(coarse), shares.mu("scale", mu), sizes, prior).scale
     bound = problem.score_limit / 2 if problem.two_valued else min(REFINED_CLIP * scale, problem.score_limit / 2)
     clipped = np.clip(problem.scores(coarse), -bound, bound)
     refined = _mean(problem, mechanisms, f"{name}: refined constant", clipped[:, None], bound, shares.mu("refined", mu))
@@ -77,14 +87,15 @@ def _two_valued_scale(problem: Problem, value: float) -> float:
     return problem.multiplier * problem.span * math.sqrt(max(0.25 - (value / problem.span) ** 2, 0.04))
 
 
-def score_scale(
+def score_sizes(
     problem: Problem, mechanisms: Mechanisms, scores: np.ndarray, mu: float, name: str, prior: tuple[float, float]
-) -> tuple[float, float]:
-    """The scale of |score|, and the sd of its logarithm, from counts in doubling bins.
+) -> ScoreSizes:
+    """How large scores are, from counts in geometric bins: half-normal likelihood, lognormal prior (mean, sd of log).
 
-    Half-normal likelihood; the prior is the mean and sd of the logarithm.
+    The reach is where a tail of the counts begins that their noise cannot explain away: errors of two kinds of rows
+    (treated and control, say) are far from half-normal, and clipping one kind would bias a mean.
     """
-    edges = problem.score_limit * 2.0 ** -np.arange(BINS)[::-1]
+    edges = problem.score_limit * 2.0 ** (-np.arange(BINS)[::-1] / 2)
     bins = np.searchsorted(edges, np.minimum(np.abs(scores), 0.999999 * problem.score_limit), side="right")
     counts = np.bincount(bins[problem.rho > 0], minlength=BINS) / problem.n
     sensitivity = histogram(neighbours=problem.neighbours, rows=problem.rows_per_person).scaled(1 / problem.n)
@@ -98,7 +109,11 @@ def score_scale(
     posterior = np.exp(log_posterior - log_posterior.max())
     posterior /= posterior.sum()
     mean = float(posterior @ candidates)
-    return math.exp(mean), math.sqrt(max(float(posterior @ (candidates - mean) ** 2), 1e-6))
+    doubt = math.sqrt(max(float(posterior @ (candidates - mean) ** 2), 1e-6))
+    above = np.cumsum(released.value[::-1])[::-1] - released.value
+    unsure = released.sd * np.sqrt(np.arange(BINS)[::-1])
+    reach = edges[int(np.argmax(above <= TAIL + unsure))]
+    return ScoreSizes(math.exp(mean), doubt, float(reach))
 
 
 def _mean(
