@@ -8,7 +8,8 @@ demo: .venv/core
 	$(BIN)/dpcate demo --out demo
 
 test: .venv/dev
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m fork
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not fork" -n 2
 
 lint: .venv/dev
 	$(BIN)/ruff check .

@@ -16,6 +16,8 @@ from dpcate.privacy.journal import Journal
 from dpcate.privacy.noise import SeededNoise
 from dpcate.privacy.path import NoisePath
 
+pytestmark = pytest.mark.fork
+
 SETTINGS = {"width": 2, "settings": "gaussian 0.4 2.5"}
 POINTS = np.random.default_rng(0).random((6, 2))
 

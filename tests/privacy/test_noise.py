@@ -8,6 +8,8 @@ from scipy.stats import chi2, kstest, norm
 from dpcate.errors import InputError
 from dpcate.privacy.noise import ExactNoise, SeededNoise, StreamNoise, noise_source
 
+pytestmark = pytest.mark.fork
+
 
 def test_seeded_noise_is_reproducible_and_says_so():
     first, second = (SeededNoise(7).add(np.zeros(5), 2.0) for _ in range(2))

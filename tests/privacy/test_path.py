@@ -13,6 +13,8 @@ from dpcate.privacy.mechanisms import ROUNDING_SLACK
 from dpcate.privacy.noise import ExactNoise, SeededNoise
 from dpcate.privacy.path import BATCH, JITTER, GrowingFactor, NoisePath
 
+pytestmark = pytest.mark.fork
+
 R = 2.5
 
 

@@ -18,6 +18,8 @@ from dpcate.regress.kernel import Kernel
 from dpcate.regress.oracle import FUNCTION, NOISE, KernelOracle
 from dpcate.regress.problem import Problem
 
+pytestmark = pytest.mark.fork
+
 X = np.random.default_rng(9).random((30, 2))
 
 

@@ -21,7 +21,7 @@ class TrainingRows:
     n: float
     neighbours: Neighbours
     part: int | None
-    columns: ColumnMoments | None
+    columns: ColumnMoments | None = None
 
     def __repr__(self) -> str:
         return "<TrainingRows: sealed>"
