@@ -1,0 +1,42 @@
+"""What every dataset looks like: rows, a schema written before them, and what is known of the truth."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpcate.schema import Number, Schema
+
+INDICATOR = Number(0, 1, unit="no/yes")  # one column of the unit box; as a category it would take two that sum to one
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Dataset:
+    """Rows with their schema and, where known, their true effect and nuisances.
+
+    The columns of X stand in the schema's order. `note` says where the bounds come from.
+    """
+
+    X: np.ndarray
+    T: np.ndarray
+    Y: np.ndarray
+    schema: Schema
+    note: str
+    tau: np.ndarray | None = None
+    propensity: np.ndarray | None = None
+    outcome_control: np.ndarray | None = None
+
+    @property
+    def outcome_treated(self) -> np.ndarray | None:
+        if self.outcome_control is None or self.tau is None:
+            return None
+        return self.outcome_control + self.tau
+
+    @property
+    def outcome(self) -> np.ndarray | None:
+        """E[Y | X]."""
+        if self.outcome_control is None or self.tau is None or self.propensity is None:
+            return None
+        return self.outcome_control + self.propensity * self.tau
+
+    def __repr__(self) -> str:
+        return f"<Dataset: {len(self.schema.covariates)} covariates, rows sealed>"
