@@ -28,7 +28,7 @@ ALLOWED = {
     "release": ["errors", "files", "schema", "models", "query"],
     "plots": ["errors", "schema", "encoding", "models", "release"],
     "report": ["errors", "encoding", "models", "plots", "release"],
-    "datasets": ["errors", "extras", "schema"],
+    "datasets": ["errors", "extras", "schema", "tables", "encoding"],
     "paper": ["errors", "models", "privacy!", "regress!"],
 }
 

@@ -62,16 +62,13 @@ def acic16(instance: int) -> Dataset:
     if isinstance(instance, bool) or instance not in INSTANCES:
         raise InputError("instance must be a whole number from 1 to 10")
     bunch = require("causallib.datasets", "peers").load_acic16(instance=int(instance))
-    schema = acic16_schema()
     control, treated = bunch.po.to_numpy(float).T
-    return Dataset(
-        X=bunch.X[list(schema.covariates)].to_numpy(float),
-        T=bunch.a.to_numpy(float),
-        Y=bunch.y.to_numpy(float),
+    return Dataset.from_table(
+        bunch.X.assign(a=bunch.a, y=bunch.y),
+        acic16_schema(),
+        note=NOTE,
         tau=treated - control,
         outcome_control=control,
-        schema=schema,
-        note=NOTE,
     )
 
 

@@ -1,12 +1,15 @@
 """What every dataset looks like: rows, a schema written before them, and what is known of the truth."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from dpcate.encoding import numbers
 from dpcate.schema import Number, Schema
+from dpcate.tables import read_columns
 
-INDICATOR = Number(0, 1, unit="no/yes")  # one column of the unit box; as a category it would take two that sum to one
+INDICATOR = Number(0, 1, unit="0/1")  # one column of the unit box; as a category it would take two that sum to one
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -24,6 +27,19 @@ class Dataset:
     tau: np.ndarray | None = None
     propensity: np.ndarray | None = None
     outcome_control: np.ndarray | None = None
+
+    @classmethod
+    def from_table(cls, table: Any, schema: Schema, *, note: str, **truth: np.ndarray) -> "Dataset":
+        """The schema's columns of a table or a file, as numbers; a cell that is none is NaN, and its row absent."""
+        columns = {name: numbers(cells) for name, cells in read_columns(table, schema.columns).items()}
+        return cls(
+            X=np.column_stack([columns[name] for name in schema.covariates]),
+            T=columns[schema.treatment.name],
+            Y=columns[schema.outcome.name],
+            schema=schema,
+            note=note,
+            **truth,
+        )
 
     @property
     def outcome_treated(self) -> np.ndarray | None:
