@@ -48,6 +48,8 @@ DRAWS = {
 MAY_DRAW = {
     "privacy/noise": DRAWS,
     "datasets/synthetic": DRAWS,
+    "datasets/mimic": DRAWS,
+    "datasets/tcga": DRAWS,
     "bench/tuning": DRAWS,
     "bench/dpsgd": DRAWS,
     "bench/path": DRAWS,

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from dpcate.encoding import numbers
+from dpcate.errors import InputError
 from dpcate.schema import Number, Schema
 from dpcate.tables import read_columns
 
@@ -56,3 +57,10 @@ class Dataset:
 
     def __repr__(self) -> str:
         return f"<Dataset: {len(self.schema.covariates)} covariates, rows sealed>"
+
+
+def whole_seed(seed: Any) -> int:
+    """The seed, if every generator takes it; None, which would draw anew at each call, is refused."""
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed < 2**32:
+        raise InputError("seed must be a whole number from 0 to 2^32 − 1")
+    return int(seed)

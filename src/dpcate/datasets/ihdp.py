@@ -6,11 +6,8 @@ their own units, from the file that EconML simulates from, with the rows that it
 
 from pathlib import Path
 
-import numpy as np
-
-from dpcate.datasets.dataset import INDICATOR, Dataset
+from dpcate.datasets.dataset import INDICATOR, Dataset, whole_seed
 from dpcate.encoding import numbers
-from dpcate.errors import InputError
 from dpcate.extras import require
 from dpcate.schema import Number, Outcome, Schema
 from dpcate.tables import read_columns
@@ -24,10 +21,8 @@ NOTE = (
 
 def ihdp(seed: int) -> Dataset:
     """747 infants, 25 covariates; the outcome is drawn with `seed`."""
-    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed < 2**32:
-        raise InputError("seed must be a whole number from 0 to 2^32 − 1")
-    dgps, schema = require("econml.data.dgps", "peers"), ihdp_schema()
-    outcome, treated, _, effect = dgps.ihdp_surface_B(random_state=int(seed))
+    seed, schema, dgps = whole_seed(seed), ihdp_schema(), require("econml.data.dgps", "peers")
+    outcome, treated, _, effect = dgps.ihdp_surface_B(random_state=seed)
     names = [*schema.covariates, "treat", "momwhite"]
     infants = read_columns(Path(dgps.__file__).parent / "ihdp" / "sim.csv", names)
     kept = (numbers(infants["treat"]) == 0) | (numbers(infants["momwhite"]) == 1)
