@@ -89,6 +89,14 @@ def test_a_second_stay_of_a_subject_is_ignored(tables, path, tmp_path):
     assert np.array_equal(once.X, twice.X, equal_nan=True)
 
 
+def test_text_may_be_stored_without_categories(tables, path, tmp_path):
+    plain = {**tables, "patients": tables["patients"].astype({"gender": object})}
+    once, other = (
+        datasets.mimic_extract(place, seed=5) for place in (path, mimic_file.write(tmp_path / "t.h5", plain))
+    )
+    assert np.array_equal(once.X, other.X, equal_nan=True)
+
+
 def test_the_table_with_counts_serves_where_the_one_of_means_was_removed(path, copy):
     with h5py.File(copy, "a") as file:
         del file["vitals_labs_mean"]

@@ -14,20 +14,8 @@ import numpy as np
 from dpcate.errors import DataError
 
 _CHUNK = 50_000  # rows read at a time, all columns of a block together
-_LIST_OPCODES = {
-    "PROTO",
-    "FRAME",
-    "MARK",
-    "LIST",
-    "EMPTY_LIST",
-    "APPEND",
-    "APPENDS",
-    "PUT",
-    "BINPUT",
-    "MEMOIZE",
-    "STOP",
-}
-_TEXT_OPCODES = {"UNICODE", "BINUNICODE", "SHORT_BINUNICODE", "STRING"}
+_LISTS = {"PROTO", "FRAME", "MARK", "LIST", "EMPTY_LIST", "APPEND", "APPENDS", "PUT", "BINPUT", "MEMOIZE", "STOP"}
+_TEXTS = {"UNICODE", "BINUNICODE", "SHORT_BINUNICODE", "STRING"}
 
 
 def fixed_columns(group: Any, names: Sequence[Any]) -> dict[Any, np.ndarray]:
@@ -74,9 +62,9 @@ def names_in_pickle(pickled: bytes) -> list[str]:
     """The texts of a pickled list of texts, from its opcodes; nothing is built or called."""
     texts = []
     for opcode, argument, _ in pickletools.genops(pickled):
-        if opcode.name in _TEXT_OPCODES:
+        if opcode.name in _TEXTS:
             texts.append(argument)
-        elif opcode.name not in _LIST_OPCODES:
+        elif opcode.name not in _LISTS:
             raise DataError("the file holds a pickled object where a list of names should be; it is not read")
     return texts
 
