@@ -2,14 +2,17 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test test-peers lint bench clean
 
 demo: .venv/core
 	$(BIN)/dpcate demo --out demo
 
 test: .venv/dev
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m fork
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not fork" -n 2
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "fork and not peers"
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not fork and not peers" -n 2
+
+test-peers: .venv/peers
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m peers
 
 lint: .venv/dev
 	$(BIN)/ruff check .
@@ -31,7 +34,7 @@ bench: .venv/peers
 	touch $@
 
 .venv/peers: pyproject.toml | .venv/bin/python
-	$(BIN)/python -m pip install --quiet --editable '.[peers]'
+	$(BIN)/python -m pip install --quiet --editable '.[dev,peers]'
 	touch $@
 
 clean:

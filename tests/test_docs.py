@@ -15,11 +15,16 @@ def blocks(page, language):
     return re.findall(rf"```{language}\n(.*?)```", page.read_text(), flags=re.DOTALL)
 
 
-EXAMPLES = [(page, example) for page in PAGES for example in blocks(page, "python")]
+EXAMPLES = [
+    pytest.param(page, example, marks=marks, id=page.name)
+    for page in PAGES
+    for language, marks in [("python", ()), ("python-peers", pytest.mark.peers)]
+    for example in blocks(page, language)
+]
 
 
 @pytest.mark.filterwarnings("ignore:calibration='paper'")
-@pytest.mark.parametrize(("page", "example"), EXAMPLES, ids=[page.name for page, _ in EXAMPLES])
+@pytest.mark.parametrize(("page", "example"), EXAMPLES)
 def test_examples_run(page, example, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     exec(compile(example, page.name, "exec"), {})

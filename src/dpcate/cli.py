@@ -20,7 +20,7 @@ from dpcate.errors import DpcateError, InputError
 from dpcate.files import require_writable, write_atomically
 
 app = typer.Typer(no_args_is_help=True, add_completion=True, pretty_exceptions_enable=False)
-bench = typer.Typer(no_args_is_help=True, help="Benchmarks; some need the extra 'peers'.")
+bench = typer.Typer(no_args_is_help=True, help="Benchmarks; some need the extra 'peers' or 'opacus'.")
 app.add_typer(bench, name="bench")
 console = Console()
 

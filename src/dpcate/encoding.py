@@ -35,7 +35,7 @@ def encode_treatment(treatment: Treatment, cells: np.ndarray) -> tuple[np.ndarra
 
 def encode_outcome(outcome: Outcome, cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The outcome clipped to its public range, and which rows have one."""
-    values = _numbers(cells)
+    values = numbers(cells)
     known = np.isfinite(values)
     return np.clip(np.where(known, values, outcome.low), outcome.low, outcome.high), known
 
@@ -44,14 +44,15 @@ def _encode(covariate: Number | Category, cells: np.ndarray) -> tuple[np.ndarray
     if isinstance(covariate, Category):
         codes = _codes(covariate.levels, cells)
         return (codes[:, None] == np.arange(covariate.width)).astype(float), codes >= 0
-    values = _numbers(cells)
+    values = numbers(cells)
     known = np.isfinite(values)
     clipped = np.clip(np.where(known, values, covariate.low), covariate.low, covariate.high)
     unit = (clipped - covariate.low) / (covariate.high - covariate.low)
     return np.clip(unit, 0.0, 1.0)[:, None], known
 
 
-def _numbers(cells: np.ndarray) -> np.ndarray:
+def numbers(cells: np.ndarray) -> np.ndarray:
+    """Cells as numbers, NaN where a cell is none."""
     if cells.dtype.kind in "fiub":
         return cells.astype(float)
     return np.array([_number(cell) for cell in cells], dtype=float)

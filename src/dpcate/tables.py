@@ -5,6 +5,7 @@ read as text, and a malformed line counts as a row without values. Errors name c
 """
 
 import csv
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -271,9 +272,10 @@ def _decoded(cell: bytes | None) -> str | None:
 
 
 def _require_columns(found: Sequence[str], wanted: Sequence[str]) -> None:
-    missing = [name for name in wanted if name not in found]
+    counts = Counter(found)
+    missing = [name for name in wanted if not counts[name]]
     if missing:
         raise DataError(f"the table lacks the columns {', '.join(missing)}; rename them or correct the schema")
-    repeated = sorted({name for name in wanted if list(found).count(name) > 1})
+    repeated = sorted({name for name in wanted if counts[name] > 1})
     if repeated:
         raise DataError(f"the table has more than one column named {', '.join(repeated)}; rename or drop them")

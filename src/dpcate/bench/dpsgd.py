@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 
 from dpcate.bench.speed import Timing, seconds_of
-from dpcate.errors import InputError
+from dpcate.extras import require
 from dpcate.privacy import Accountant, Budget, Mechanisms, SampledGaussian, noise_source
 from dpcate.regress import DPSGD, Problem
 
@@ -54,19 +54,13 @@ def _ours(x: np.ndarray, y: np.ndarray) -> Callable[[], object]:
 
 
 def _opacus(x: np.ndarray, y: np.ndarray) -> Callable[[], object]:
-    try:
-        import torch
-        from opacus import PrivacyEngine
-    except ImportError:
-        torch = None
-    if torch is None:
-        raise InputError("this benchmark needs opacus: pip install torch opacus")
+    engine, torch = require("opacus", "opacus").PrivacyEngine, require("torch", "opacus")
     torch.set_num_threads(1)
     rows = torch.utils.data.TensorDataset(torch.tensor(x).float(), torch.tensor(y).float()[:, None])
 
     def train() -> object:
         network = torch.nn.Sequential(torch.nn.Linear(WIDTH, HIDDEN), torch.nn.ReLU(), torch.nn.Linear(HIDDEN, 1))
-        network, optimizer, loader = PrivacyEngine().make_private(
+        network, optimizer, loader = engine().make_private(
             module=network,
             optimizer=torch.optim.Adam(network.parameters(), lr=0.01),
             data_loader=torch.utils.data.DataLoader(rows, batch_size=BATCH),

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from dpcate import PrivateCATE, datasets
-from dpcate.errors import InputError
+from dpcate.extras import require
 
 
 @dataclass(frozen=True)
@@ -17,12 +17,7 @@ class Timing:
 
 def compare_fit_times(rows: int) -> list[Timing]:
     """Seconds of one fit each on Dataset 1; the private fit is warmed up once, the forest needs no warm-up."""
-    try:
-        from econml.dml import CausalForestDML
-    except ImportError:
-        CausalForestDML = None
-    if CausalForestDML is None:
-        raise InputError("this benchmark needs EconML: pip install 'dpcate[peers]'")
+    CausalForestDML = require("econml.dml", "peers").CausalForestDML
     data = datasets.synthetic(1, rows, seed=0)
     private = PrivateCATE(data.schema, epsilon=1.0, delta=1e-5)
     private.fit(data.Y, data.T, X=data.X)

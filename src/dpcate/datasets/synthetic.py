@@ -6,36 +6,14 @@ As printed, Dataset 2 would have X'β near 2.25, so everybody would be treated; 
 coordinates here, 0 and 1 among them. The outcome bounds follow from these formulas, not from rows.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from dpcate.datasets.dataset import Dataset
 from dpcate.errors import InputError
 from dpcate.schema import Number, Outcome, Schema
 
 SUPPORT = 5
-
-
-@dataclass(frozen=True)
-class Dataset:
-    """Rows with their true effect, nuisances and schema."""
-
-    X: np.ndarray
-    T: np.ndarray
-    Y: np.ndarray
-    tau: np.ndarray
-    propensity: np.ndarray
-    outcome_control: np.ndarray
-    schema: Schema
-
-    @property
-    def outcome_treated(self) -> np.ndarray:
-        return self.outcome_control + self.tau
-
-    @property
-    def outcome(self) -> np.ndarray:
-        """E[Y | X]."""
-        return self.outcome_control + self.propensity * self.tau
+NOTE = "The bounds follow from the formulas that make the rows."
 
 
 def synthetic(which: int, n: int, seed: int) -> Dataset:
@@ -54,7 +32,16 @@ def synthetic(which: int, n: int, seed: int) -> Dataset:
     T = (rng.uniform(size=n) < propensity).astype(float)
     tau = true_effect(which, X)
     Y = tau * T + X @ gamma + rng.uniform(-1, 1, n)
-    return Dataset(X, T, Y, tau, propensity, X @ gamma, synthetic_schema(which))
+    return Dataset(
+        X=X,
+        T=T,
+        Y=Y,
+        tau=tau,
+        propensity=propensity,
+        outcome_control=X @ gamma,
+        schema=synthetic_schema(which),
+        note=NOTE,
+    )
 
 
 def true_effect(which: int, X: np.ndarray) -> np.ndarray:
