@@ -15,7 +15,7 @@ from dpcate.schema import Category, Number, Outcome, Schema
 PROPENSITY = 0.75  # three of four arms of equal size
 NOTE = (
     "Ages from 12, Karnofsky scores from 70 and the strata are the trial's protocol; the other bounds are what is "
-    "possible for adults and for cell counts. None comes from the rows."
+    "possible for adults and for cell counts. None is the range of the rows, though their rough size was known."
 )
 
 

@@ -10,7 +10,7 @@ from dpcate.schema import Category, Number, Outcome, Schema
 
 NOTE = (
     "Levels and the ages 25 to 74 are those of the survey's codebook; the other bounds are what is possible for "
-    "adults. None comes from the rows."
+    "adults. None is the range of the rows, though their rough size was known."
 )
 
 

@@ -9,7 +9,7 @@ from dpcate.schema import Number, Outcome, Schema
 
 NOTE = (
     "Incomes of $10,000 to $200,000 and ages 25 to 64 are how the study chose its households; the other bounds are "
-    "round and wide. None comes from the rows."
+    "round and wide. None is the range of the rows, though their rough size was known."
 )
 
 

@@ -23,7 +23,7 @@ EFFECT = 1.0
 EXPRESSION = Number(0, 20, unit="log₂(1 + normalised count)")
 NOTE = (
     "The bounds of expression are those of its scale (a normalised count is below 2²⁰); the outcome's follow from the "
-    "formulas that make it. None comes from the rows."
+    "formulas that make it. None is taken from the rows."
 )
 
 _AT_ONCE = 500  # columns of a file that are parsed together: text takes fifty times the memory of numbers
