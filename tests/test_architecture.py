@@ -144,4 +144,4 @@ def test_only_mechanisms_use_the_noise_source():
 
 def test_every_guarantee_has_a_page():
     pages = {path.stem for path in (ROOT / "privacy" / "proofs").glob("*.md")}
-    assert {"gaussian", "composition", "splitting", "features-release"} <= pages
+    assert {"gaussian", "composition", "splitting", "features-release", "ledger"} <= pages

@@ -31,7 +31,7 @@ def require_writable(path: str | Path) -> None:
         if path.is_dir():
             problem = "is a directory; give a file name"
         else:
-            with tempfile.NamedTemporaryFile(dir=path.parent):
+            with tempfile.TemporaryFile(dir=path.parent):  # has no name where the system allows it
                 return
     except OSError as error:
         problem = f"cannot be written: {error.strerror or 'unknown reason'}"

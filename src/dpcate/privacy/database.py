@@ -9,7 +9,7 @@ Errors name the place without user and password, and never repeat what the drive
 import os
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from hashlib import blake2b
 from pathlib import Path
 from typing import TypeVar
@@ -23,7 +23,7 @@ from sqlalchemy.pool import NullPool
 from dpcate.errors import LedgerError
 from dpcate.privacy.migrations import STEPS, migrate, version_of
 
-PATIENCE_S = 60.0  # how long to wait for other writers
+PATIENCE_S = 120.0  # how long to wait for other writers
 _CONNECT_S = 10
 _CROWDED = ("too many clients", "too many connections", "connection slots")
 _WRITTEN = ("append-only", "duplicate key")
@@ -75,6 +75,7 @@ class Database:
 
     def _run(self, work: Work[Result], *, lock: str | None, create: bool = False) -> Result:
         deadline = time.monotonic() + PATIENCE_S
+        pauses = _pauses()
         while True:
             try:
                 return self._once(work, lock, create)
@@ -82,7 +83,7 @@ class Database:
                 problem, again = self._problem(error)
             if not again or time.monotonic() > deadline:
                 raise LedgerError(f"{self._name} {problem}")
-            time.sleep(0.05)
+            time.sleep(next(pauses))
 
     def _once(self, work: Work[Result], lock: str | None, create: bool) -> Result:
         engine = self._engine(create)
@@ -173,6 +174,14 @@ def _postgres(url: URL) -> Engine:
     except ImportError:
         pass
     raise LedgerError("a ledger on PostgreSQL needs the extra: pip install 'dpcate[postgres]'")
+
+
+def _pauses() -> Iterator[float]:
+    """Longer and longer, and not the same for everybody, so that a crowd does not come back at once."""
+    pause = 0.1 + 0.001 * (os.getpid() % 100)
+    while True:
+        yield pause
+        pause = min(1.5 * pause, 2.0)
 
 
 def _key(lock: str) -> int:
