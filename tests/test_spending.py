@@ -206,6 +206,8 @@ def test_killed_at_a_hundred_random_moments(ledger, tmp_path):
     for file in releases:
         assert dpcate.Release.load(file).private
         assert hashlib.sha256(file.read_bytes()).hexdigest() in recorded
+    for file in tmp_path.glob(".release-*"):  # killed between naming and renaming
+        assert dpcate.Release.load(file).private
     visible = {file.name for file in tmp_path.iterdir() if not file.name.startswith(".")}
     expected = {"schema.toml", "rows.csv", "ledger.db", *(file.name for file in releases)}
     assert visible <= expected | {"ledger.db-journal"}

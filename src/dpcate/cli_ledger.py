@@ -48,7 +48,7 @@ def grant(
     given = Grant.of(
         epsilon=epsilon,
         delta=delta,
-        neighbours=neighbours,  # type: ignore[arg-type]
+        neighbours=neighbours,
         declared=(declared_epsilon, declared_delta),
         person=person,
     )
