@@ -8,11 +8,11 @@ from scipy.stats import norm
 
 from dpcate.privacy import Noisy
 
-TYPICAL_SCALE, SCALE_DOUBT = 1 / 8, 0.9  # prior of a scale: lognormal around this part of the range
+TYPICAL_SCALE, SCALE_DOUBT = 1 / 7, 0.7  # prior of a scale: lognormal around this part of the range
 LOCATION_DOUBT = 1 / 4  # prior sd of a location, as a part of the range
 TAIL = 0.06  # the part of a group's residuals that a clip may touch
 NORMAL_MISFIT = 0.03  # how far a bin's share may be from the normal law's
-EVEN_DOUBT = 0.2  # prior sd of a group's share around one half
+SHARE_DOUBT = 0.1  # prior sd of a group's share around what was believed before
 
 
 @dataclass(frozen=True)
@@ -35,8 +35,9 @@ class Sizes:
     share: np.ndarray
 
     @classmethod
-    def prior(cls, scale: float, doubt: float) -> "Sizes":
-        return cls(np.full(2, scale), np.full(2, doubt), np.full(2, scale), np.full(2, 0.5))
+    def prior(cls, scale: float, doubt: float, second: float = 0.5) -> "Sizes":
+        """Before anything was counted; `second` is the share of the second group, as far as it is known."""
+        return cls(np.full(2, scale), np.full(2, doubt), np.full(2, scale), np.array([1 - second, second]))
 
 
 def located(counts: Noisy, low: float, high: float) -> Place:
@@ -64,7 +65,7 @@ def counted(counts: Noisy, edges: np.ndarray, before: Sizes) -> Sizes:
     are far from half-normal, and clipping one kind would bias a mean.
     """
     rows = counts.value.reshape(2, -1)
-    share = _shares(rows, counts.sd)
+    share = _shares(rows, counts.sd, before.share[1])
     scale, doubt, reach = np.empty(2), np.empty(2), np.empty(2)
     spread = np.linspace(-3, 3, 121)
     for group, (seen, part) in enumerate(zip(rows, share, strict=True)):
@@ -81,11 +82,12 @@ def counted(counts: Noisy, edges: np.ndarray, before: Sizes) -> Sizes:
     return Sizes(scale, np.maximum(doubt, 1e-3), reach, share)
 
 
-def _shares(rows: np.ndarray, sd: float) -> np.ndarray:
-    """The groups' shares: the counts' own, shrunk towards one half by their noise."""
-    seen, noise = rows.sum(axis=1), sd**2 * rows.shape[1]
-    part = np.clip(0.5 + (seen[1] - seen[0]) / 2 * EVEN_DOUBT**2 / (EVEN_DOUBT**2 + noise / 2), 0.02, 0.98)
-    return np.array([1 - part, part])
+def _shares(rows: np.ndarray, sd: float, before: float) -> np.ndarray:
+    """The groups' shares: the counts' own, shrunk by their noise towards what was believed before."""
+    seen, noise = rows.sum(axis=1), sd**2 * rows.shape[1] / 2
+    gain = SHARE_DOUBT**2 / (SHARE_DOUBT**2 + noise)
+    second = np.clip(before + gain * (0.5 + (seen[1] - seen[0]) / 2 - before), 0.02, 0.98)
+    return np.array([1 - second, second])
 
 
 def _normalised(log_weights: np.ndarray) -> np.ndarray:

@@ -24,7 +24,7 @@ LOCATION_SHARE = 0.09  # of the stage, for where outcomes lie
 PROPENSITY_SHARE = 0.04
 CONSTANTS_SHARE = 0.1  # of the rounds
 PROPENSITY_ROUNDS, ROUNDS = 3, 4
-OUTCOME_IMPORTANCE = 0.5  # an error in m matters less than one in τ: it only adds to the residual
+OUTCOME_IMPORTANCE = 0.5  # next to the effect's 1: an error in m only adds to the residual
 
 Function = Callable[[np.ndarray], np.ndarray]
 
@@ -173,7 +173,7 @@ def _start(basis: Basis, error: float, centre_doubt: float, scale: float, scale_
         Block(Evidence(outcome), 1.0, np.ones(2), OUTCOME_IMPORTANCE),
         Block(Evidence(effect), 2 * treated * (1 - treated), 4 * by_arm, 1.0),
     )
-    return State(basis, error, blocks, Sizes.prior(scale, scale_doubt))
+    return State(basis, error, blocks, Sizes.prior(scale, scale_doubt, treated))
 
 
 def _together(
