@@ -24,6 +24,7 @@ bench = typer.Typer(no_args_is_help=True, help="Benchmarks; some need the extra 
 app.add_typer(bench, name="bench")
 console = Console()
 
+Workers = Annotated[int, typer.Option(min=1, help="Runs at the same time, each on one thread.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")]
 
 
@@ -218,6 +219,23 @@ def tuning(repetitions: Annotated[int, typer.Option(help="Random problems per ce
     print("rows,epsilon,setting,factor,relative_error")
     for line in compare_settings(repetitions):
         print(f"{line.rows},{line.epsilon:g},{line.setting},{line.factor:g},{line.relative_error:.3f}", flush=True)
+
+
+@bench.command()
+def peers(
+    out: Annotated[Path, typer.Option(help="Folder for tables, figures and the page; kept runs are not run again.")],
+    quick: Annotated[bool, typer.Option("--quick", help="Two datasets, two budgets, two seeds: minutes.")] = False,
+    workers: Workers = 2,
+    quiet: Quiet = False,
+) -> None:
+    """Every method next to every peer: errors, coverage, seconds, memory, guarantee. Needs the extra 'peers'."""
+    from dpcate.bench.peers.results import compare
+
+    _make_folder(out)
+    with _progress(quiet) as report:
+        compare(out, quick=quick, workers=workers, progress=report)
+    if not quiet:
+        console.print(f"Open [bold]{out / 'peers.html'}[/bold]; the tables are also in peers.md and peers.csv.")
 
 
 def _print_timings(timings) -> None:
