@@ -222,6 +222,28 @@ def tuning(repetitions: Annotated[int, typer.Option(help="Random problems per ce
 
 
 @bench.command()
+def paper(
+    out: Annotated[Path, typer.Option(help="Folder for figures and the page; kept runs are not run again.")],
+    mimic: Annotated[Path | None, typer.Option(help="MIMIC-Extract's all_hourly_data.h5; else a stand-in.")] = None,
+    tcga: Annotated[Path | None, typer.Option(help="Expression (.npz, .csv, .parquet); else a stand-in.")] = None,
+    genes: Annotated[Path | None, typer.Option(help="Public list of genes for --tcga, one name per line.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer rows, budgets and runs: a minute or two.")] = False,
+    workers: Workers = 2,
+    quiet: Quiet = False,
+) -> None:
+    """Every experiment of the paper, twice: with its calibration, which is not private, and with ours."""
+    from dpcate.bench.paper.results import redraw
+    from dpcate.bench.paper.sources import UserFiles
+
+    files = UserFiles(mimic=mimic, tcga=tcga, genes=genes)
+    _make_folder(out)
+    with _progress(quiet) as report:
+        redraw(out, quick=quick, files=files, workers=workers, progress=report)
+    if not quiet:
+        console.print(f"Open [bold]{out / 'paper.html'}[/bold].")
+
+
+@bench.command()
 def peers(
     out: Annotated[Path, typer.Option(help="Folder for tables, figures and the page; kept runs are not run again.")],
     quick: Annotated[bool, typer.Option("--quick", help="Two datasets, two budgets, two seeds: minutes.")] = False,

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from matplotlib import colormaps
 from matplotlib.figure import Figure
 
 from dpcate.files import write_atomically
@@ -12,6 +13,7 @@ from dpcate.plots import picture
 
 _WARNING, _TRUTH, _EFFECT, _ORIGINAL = "#b00020", "#c0392b", "#1f5aa6", "#222222"
 _MARKERS = "osD^vP*X<>hpd8H"
+_COLOURS = colormaps["tab20"].colors[::2] + colormaps["tab20"].colors[1::2]  # strong ones first
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +39,7 @@ def budget_figure(
     for number, (name, runs) in enumerate(series.items()):
         epsilons = sorted(runs)
         low, middle, high = np.array([np.quantile(runs[epsilon], (0.25, 0.5, 0.75)) for epsilon in epsilons]).T
-        colour, marker = f"C{number % 10}", _MARKERS[number % len(_MARKERS)]
+        colour, marker = _COLOURS[number % len(_COLOURS)], _MARKERS[number % len(_MARKERS)]
         axes.plot(epsilons, middle, marker=marker, ms=5, lw=1.5, color=colour, label=name)
         axes.fill_between(epsilons, low, high, color=colour, alpha=0.12, lw=0)
     for number, (name, level) in enumerate(lines.items()):

@@ -6,6 +6,7 @@ L-BFGS-B run per arm and end of the outcome's range, as in the paper; it does no
 budgets.
 """
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -153,13 +154,21 @@ def encoded(schema: Any, points: Any) -> np.ndarray:
 
 
 def _nuisances(data: Dataset, rows: Rows, chosen: np.ndarray, needs: tuple[str, ...], seed: int) -> FittedNuisances:
+    """At the paper's settings, whatever scikit-learn thinks of their number of epochs."""
     x, treated, outcome = rows.x[chosen], rows.treated[chosen], rows.outcome[chosen]
-    propensity = MLPClassifier(random_state=seed, **MLP).fit(x, treated)
-    predictors = {"propensity": lambda at: propensity.predict_proba(at)[:, 1]}
     arms = {"outcome": treated >= 0, "outcome_control": treated == 0, "outcome_treated": treated == 1}
-    for target in set(needs) - {"propensity"}:
-        predictors[target] = MLPRegressor(random_state=seed, **MLP).fit(x[arms[target]], outcome[arms[target]]).predict
-    return FittedNuisances(data.schema, FLOOR, predictors)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        propensity = MLPClassifier(random_state=seed, **MLP).fit(x, treated)
+        models = {
+            target: MLPRegressor(random_state=seed, **MLP).fit(x[arms[target]], outcome[arms[target]])
+            for target in needs
+            if target != "propensity"
+        }
+    predictors = {target: model.predict for target, model in models.items()}
+    return FittedNuisances(
+        data.schema, FLOOR, {**predictors, "propensity": lambda at: propensity.predict_proba(at)[:, 1]}
+    )
 
 
 def _gamma(fitted: AtQueries, queries: np.ndarray, half: SecondHalf) -> float:

@@ -164,7 +164,7 @@ def _work(connection: Any) -> None:
     try:
         while True:
             connection.send(perform(connection.recv()))
-    except (EOFError, KeyboardInterrupt):
+    except (EOFError, OSError, KeyboardInterrupt):
         pass
 
 

@@ -33,7 +33,7 @@ class _Boosting:
         self._settings = {
             "epsilon": epsilon,
             "delta": DELTA,
-            "privacy_bounds": {column: (0.0, 1.0) for column in range(schema.width)},
+            "privacy_bounds": dict.fromkeys(range(schema.width), (0.0, 1.0)),
             "feature_types": ["continuous"] * schema.width,
             "random_state": seed,
             "n_jobs": 1,
