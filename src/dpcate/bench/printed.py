@@ -60,7 +60,7 @@ class SecondHalf:
             reference=reference_points(data.schema),
             n=len(chosen),
             span=data.schema.outcome.range,
-            curvature=weights.curvature,
+            curvature=weights.curvature(),
             multiplier=weights.multiplier,
             two_valued=data.schema.outcome.binary,
             neighbours="replace-one",

@@ -46,7 +46,7 @@ def _private(case: Case, epsilon: float, seed: int) -> Fitted:
     plan = plan_of(PrivateCATE(train.schema, epsilon=epsilon, delta=DELTA, random_state=seed))
     plan = dataclasses.replace(plan, second_stage=ConstantStage())
     rows = read_rows(train.schema, train.Y, train.T, train.X)
-    return Fitted(plan.execute(rows, lambda stage, done: None).release.effect)
+    return Fitted(plan.execute(rows, lambda stage, done: None, lambda: None).release.effect)
 
 
 def _exact(case: Case, epsilon: float, seed: int) -> Fitted:

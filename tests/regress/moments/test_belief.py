@@ -1,0 +1,85 @@
+import itertools
+
+import numpy as np
+import pytest
+
+from dpcate.regress.moments.belief import Evidence, Gram, Observation, Prior
+
+TERMS = ((), ((0, 1),), ((0, 2),), ((1, 1),))
+PRIOR = Prior(centre=0.5, variance=0.3, sizes=np.array([0.4, 1.0]), columns=np.array([0.5, 0.8]), width=2)
+GROUPS = {(0,): [1, 2], (1,): [3]}
+SHAPE = np.array([1.0, 1.0, 2.0**-3, 1.0])
+
+
+def enumerated(observed, covariance, design):
+    """The posterior by brute force: every size, every number of columns, every subset; normal algebra within."""
+    weights, means, seconds, included = [], [], [], []
+    for size, columns in itertools.product(PRIOR.sizes, PRIOR.columns):
+        likely = min(0.5, columns / PRIOR.width)
+        for chosen in itertools.product([False, True], repeat=2):
+            slab = np.array([PRIOR.variance, *np.zeros(3)])
+            for inside, terms in zip(chosen, GROUPS.values(), strict=True):
+                slab[terms] = inside * size**2 * SHAPE[terms]
+            centre = np.array([PRIOR.centre, 0, 0, 0])
+            total = covariance + design @ np.diag(slab) @ design.T
+            miss = observed - design @ centre
+            log = -0.5 * miss @ np.linalg.solve(total, miss) - 0.5 * np.linalg.slogdet(total)[1]
+            gain = np.diag(slab) @ design.T @ np.linalg.inv(total)
+            mean, left = centre + gain @ miss, np.diag(slab) - gain @ design @ np.diag(slab)
+            weights.append(log + sum(np.log(likely if inside else 1 - likely) for inside in chosen))
+            means.append(mean)
+            seconds.append(np.diag(left) + mean**2)
+            included.append(chosen)
+    weights = np.exp(np.array(weights) - max(weights))
+    weights /= weights.sum()
+    mean = weights @ np.array(means)
+    return mean, weights @ np.array(seconds) - mean**2, weights @ np.array(included)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_posterior_is_that_of_brute_force(seed):
+    rng = np.random.default_rng(seed)
+    observed, noise = rng.normal(size=4), rng.uniform(0.05, 0.5, 4)
+    evidence = Evidence(PRIOR, (Observation(step=observed, start=np.zeros(4), precision=1 / noise),))
+    belief = evidence.belief(TERMS, 0.02)
+    mean, variance, included = enumerated(observed, np.diag(noise + 0.02), np.eye(4))
+    np.testing.assert_allclose(belief.mean, mean, atol=1e-9)
+    np.testing.assert_allclose(belief.variance, variance, atol=1e-9)
+    np.testing.assert_allclose([belief.matters[(0,)], belief.matters[(1,)]], included, atol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_propagation_comes_close_to_brute_force_for_correlated_terms(seed):
+    rng = np.random.default_rng(seed)
+    gram = Gram(np.array([1, 3]), np.array([[1.0, 0.6], [0.6, 1.2]]))
+    design = np.eye(4)
+    design[np.ix_([1, 3], [1, 3])] = gram.matrix
+    truth = rng.choice([0.0, 1.0], 4) * rng.normal(size=4)
+    noise = rng.uniform(0.02, 0.1, 4)
+    observed = design @ truth + rng.normal(size=4) * np.sqrt(noise)
+    evidence = Evidence(PRIOR, (Observation(step=observed, start=np.zeros(4), precision=1 / noise),), gram)
+    belief = evidence.belief(TERMS, 1e-9)
+    mean, variance, _ = enumerated(observed, np.diag(noise + 1e-9), design)
+    assert np.abs(belief.mean - mean).max() < 0.15
+    assert np.sqrt(belief.variance).max() < 3 * np.sqrt(variance).max() + 0.05
+    naive = Evidence(PRIOR, evidence.observations).belief(TERMS, 1e-9)
+    assert np.abs(belief.mean - mean).max() <= np.abs(naive.mean - mean).max() + 0.05
+
+
+def test_rounds_add_up_to_one_observation():
+    rng = np.random.default_rng(5)
+    starts, steps, precision = rng.normal(size=(3, 4)), rng.normal(size=(3, 4)), rng.uniform(1, 9, (3, 4))
+    rounds = tuple(Observation(*fields) for fields in zip(steps, starts, precision, strict=True))
+    total = precision.sum(axis=0)
+    pooled = ((starts + steps) * precision).sum(axis=0) / total
+    once = Observation(step=pooled, start=np.zeros(4), precision=total)
+    several, single = (Evidence(PRIOR, seen).belief(TERMS, 0.1) for seen in (rounds, (once,)))
+    np.testing.assert_allclose(several.mean, single.mean)
+    np.testing.assert_allclose(several.variance, single.variance)
+
+
+def test_terms_that_came_later_keep_their_prior():
+    seen = Observation(step=np.array([1.0, 0.2]), start=np.zeros(2), precision=np.full(2, 50.0))
+    belief = Evidence(PRIOR, (seen,)).belief(TERMS, 0.0)
+    assert belief.mean[3] == pytest.approx(0.0, abs=1e-12)
+    assert belief.variance[3] > 0.05

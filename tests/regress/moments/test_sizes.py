@@ -1,0 +1,49 @@
+import numpy as np
+import pytest
+from scipy.stats import halfnorm, norm
+
+from dpcate.privacy import Noisy
+from dpcate.regress.moments.sizes import Sizes, counted, located
+
+EDGES = 8.0 * 2.0 ** (-np.arange(20)[::-1] / 2)
+
+
+@pytest.mark.parametrize(("centre", "scale"), [(0.0, 2.0), (6.0, 1.0), (-5.0, 0.8)])
+def test_location_and_scale_of_a_normal_law(centre, scale):
+    counts = np.diff(np.r_[0, norm.cdf(np.linspace(-10, 10, 13)[1:-1], centre, scale), 1])
+    place = located(Noisy(counts, 1e-3), -10.0, 10.0)
+    assert place.centre == pytest.approx(centre, abs=0.25)
+    assert place.scale == pytest.approx(scale, rel=0.25)
+
+
+def test_without_information_the_prior_remains():
+    place = located(Noisy(np.zeros(12), 1e3), -10.0, 10.0)
+    assert place.centre == pytest.approx(0.0, abs=1e-6)
+    assert place.doubt > 3
+    assert 1 < place.scale < 6
+
+
+def sizes_of(scales, share, sd=1e-4):
+    parts = [
+        part * np.diff(np.r_[0, halfnorm.cdf(EDGES[:-1], scale=scale), 1])
+        for part, scale in zip((1 - share, share), scales, strict=True)
+    ]
+    return counted(Noisy(np.concatenate(parts), sd), EDGES, Sizes.prior(1.0, 0.7, 0.4))
+
+
+def test_each_groups_scale_is_found():
+    sizes = sizes_of((0.5, 1.8), 0.25)
+    np.testing.assert_allclose(sizes.scale, [0.5, 1.8], rtol=0.03)
+    np.testing.assert_allclose(sizes.share, [0.75, 0.25], atol=0.01)
+
+
+def test_the_reach_leaves_little_beyond():
+    sizes = sizes_of((0.5, 1.8), 0.5)
+    for reach, scale in zip(sizes.reach, (0.5, 1.8), strict=True):
+        assert 0.01 < halfnorm.sf(reach, scale=scale) <= 0.0601
+
+
+def test_noise_leaves_the_prior():
+    sizes = counted(Noisy(np.zeros(40), 1e3), EDGES, Sizes.prior(1.0, 0.5, 0.3))
+    np.testing.assert_allclose(sizes.scale, 1.0, rtol=1e-3)
+    assert sizes.share[1] == pytest.approx(0.3, abs=1e-6)
