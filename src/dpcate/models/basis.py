@@ -9,7 +9,7 @@ import dataclasses
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import beta
+from scipy.special import betainc
 
 Term = tuple[tuple[int, int], ...]  # (column, degree) pairs; () is the constant
 
@@ -66,7 +66,7 @@ def column_polynomials(mean: float, sd: float, degree: int) -> np.ndarray:
     """Coefficients of the orthonormal polynomials in z, a column each, the constant first."""
     concentration = max(mean * (1 - mean) / sd**2 - 1, 1e-3)
     centre = float(np.clip(mean, 0.01, 0.99))
-    mass = np.maximum(np.diff(beta.cdf(_GRID, centre * concentration, (1 - centre) * concentration)), 0)
+    mass = np.maximum(np.diff(betainc(centre * concentration, (1 - centre) * concentration, _GRID)), 0)
     middle = (_GRID[1:] + _GRID[:-1]) / 2
     degree = 1 if concentration < 0.5 else degree
     powers = np.vander(np.clip((middle - mean) / sd, -REACH, REACH), degree + 1, increasing=True)

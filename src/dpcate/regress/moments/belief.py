@@ -19,7 +19,7 @@ from dpcate.models.basis import Term
 DECAY = 3.0  # a term of degree k has k⁻³ of its line's variance
 PAIR_SIZE = 0.25  # of the variance of single terms
 PAIRS_THAT_MATTER = 0.5  # relative to columns
-PROPAGATIONS = 8
+PROPAGATIONS = 6
 UNSEEN = 1e30  # the variance of what was not observed
 
 
@@ -82,7 +82,9 @@ class Evidence:
         size = len(terms)
         precision, weighted = np.zeros(size), np.zeros(size)
         for seen in self.observations:
-            step, start, each = (np.r_[part, np.zeros(size - len(part))] for part in dataclasses.astuple(seen))
+            step, start, each = (
+                np.pad(part, (0, size - len(part))) for part in (seen.step, seen.start, seen.precision)
+            )
             precision += each
             weighted += each * (step + (self.gram.times(start) if self.gram else start))
         on = precision > 0

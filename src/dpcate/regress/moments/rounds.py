@@ -5,6 +5,7 @@ the weights d² that leave the least total variance in what matters. All else is
 """
 
 import dataclasses
+import functools
 import math
 from dataclasses import dataclass
 
@@ -41,31 +42,41 @@ class Block:
 
 @dataclass(frozen=True)
 class Step:
-    """A round's score, where it looked, its noise, and the moves that followed."""
+    """A round's score, the coefficients that it was taken at, where it looked, and its noise."""
 
     score: np.ndarray
+    start: np.ndarray
     direction: np.ndarray
     sd: float
-    move: np.ndarray
 
 
 @dataclass(frozen=True)
 class State:
     """What is known between rounds."""
 
+    n: float
     basis: Basis
     mean_error: float
     blocks: tuple[Block, ...]
     sizes: Sizes
     last: Step | None = None
 
-    def beliefs(self, n: float) -> list[Belief]:
-        return [block.evidence.belief(self.basis.terms, self.sampling(block, n)) for block in self.blocks]
+    @functools.cached_property
+    def beliefs(self) -> list[Belief]:
+        return [block.evidence.belief(self.basis.terms, self._sampling(block)) for block in self.blocks]
 
-    def sampling(self, block: Block, n: float) -> float:
+    @property
+    def mean(self) -> np.ndarray:
+        return np.array([belief.mean for belief in self.beliefs])
+
+    @property
+    def variance(self) -> np.ndarray:
+        return np.array([belief.variance for belief in self.beliefs])
+
+    def _sampling(self, block: Block) -> float:
         """The variance that rows leave in a coefficient of a unit feature."""
         residual = float((self.sizes.share * block.pull) @ self.sizes.scale**2)
-        return residual / (n * block.curvature**2)
+        return residual / (self.n * block.curvature**2)
 
     def with_evidence(self, evidence: list[Evidence]) -> "State":
         blocks = tuple(
@@ -85,15 +96,14 @@ def played(
     two_valued: bool = False,
 ) -> State:
     """One round, spending μ."""
-    beliefs = state.beliefs(rows.n)
-    mean, variance = (np.array([getattr(belief, part) for belief in beliefs]) for part in ("mean", "variance"))
+    mean, variance, count = state.mean, state.variance, len(state.blocks)
     if two_valued:
         sizes = dataclasses.replace(state.sizes, reach=np.full(2, rows.limit / 2))
     else:
         counts = rows.sizes(mean, mu * math.sqrt(rules.SIZE_SHARE), f"{name}, residual sizes")
         sizes, mu = counted(counts, rows.edges(), state.sizes), mu * math.sqrt(1 - rules.SIZE_SHARE)
     state = dataclasses.replace(state, sizes=sizes)
-    effective = len(beliefs) if constants_only else variance.sum() ** 2 / (variance**2).sum()
+    effective = count if constants_only else variance.sum() ** 2 / (variance**2).sum()
     gentle = rules.gentleness(rows.n, mu, effective)
     clips = np.minimum(np.maximum(clip.residual * gentle * sizes.scale, sizes.reach), rows.limit / 2)
 
@@ -105,7 +115,7 @@ def played(
 
     if constants_only:
         weight = np.zeros_like(mean)
-        weight[:, 0] = 1 / len(beliefs)
+        weight[:, 0] = 1 / count
     else:
         guess = np.array([[block.importance] for block in state.blocks])
         sd = rows.swaps * norm_bound(guess / guess.sum()) / (rows.n * mu)
@@ -116,12 +126,10 @@ def played(
         weight = water_filled(variance.ravel(), importance, (precision / sd) ** 2).reshape(mean.shape)
     bound, direction = norm_bound(weight), np.sqrt(weight)
     noisy = rows.scores(mean, clips, direction, bound, mu, f"{name}, scores")
-    return _updated(
-        state, Step(noisy.value.reshape(mean.shape), direction, noisy.sd, np.zeros_like(mean)), mean, variance, rows.n
-    )
+    return _updated(state, Step(noisy.value.reshape(mean.shape), mean, direction, noisy.sd), variance)
 
 
-def _updated(state: State, step: Step, mean: np.ndarray, variance: np.ndarray, n: float) -> State:
+def _updated(state: State, step: Step, variance: np.ndarray) -> State:
     """The score as an observation of every coefficient that it looked at."""
     seen = step.direction > 1e-6
     scale = np.maximum(step.direction, 1e-150)
@@ -137,22 +145,20 @@ def _updated(state: State, step: Step, mean: np.ndarray, variance: np.ndarray, n
             block.evidence.and_also(
                 Observation(
                     step=np.where(seen[row], step.score[row] / scale[row] / response, 0.0),
-                    start=mean[row],
+                    start=step.start[row],
                     precision=np.where(seen[row], 1 / noise, 0.0),
                 )
             )
         )
-    after = dataclasses.replace(state, blocks=tuple(blocks)).with_evidence(evidence)
-    move = np.array([belief.mean for belief in after.beliefs(n)]) - mean
-    return dataclasses.replace(after, last=dataclasses.replace(step, move=move))
+    return dataclasses.replace(state, blocks=tuple(blocks), last=step).with_evidence(evidence)
 
 
 def _with_slope(block: Block, last: Step | None, step: Step, row: int) -> Block:
     """How much the score fell along the last move, over how much it should have, shrunk to what was believed."""
-    if last is None or last.move.shape != step.direction.shape:
+    if last is None:
         return block
     both = (step.direction[row] > 1e-6) & (last.direction[row] > 1e-6)
-    gram, move = block.evidence.gram, last.move[row]
+    gram, move = block.evidence.gram, step.start[row] - last.start[row]
     expected = block.curvature * float((gram.times(move) if gram else move)[both] @ move[both])
     if expected < 1e-12:
         return block
@@ -166,14 +172,13 @@ def _with_slope(block: Block, last: Step | None, step: Step, row: int) -> Block:
 
 def grown(state: State, rows: MomentRows) -> State:
     """Products between the columns that matter most, and more degrees for those that very likely matter."""
-    beliefs = state.beliefs(rows.n)
     importance = np.zeros(state.basis.width)
-    for belief in beliefs:
+    for belief in state.beliefs:
         for term, size in zip(state.basis.terms, belief.mean**2 + belief.variance, strict=True):
             if len(term) == 1:
                 importance[term[0][0]] += size
     paired = sorted(np.argsort(-importance, kind="stable")[: rules.PAIRED_COLUMNS].tolist())
-    deep = [j for j in paired if beliefs[-1].matters[(j,)] > WORTH_DEEPENING]
+    deep = [j for j in paired if state.beliefs[-1].matters[(j,)] > WORTH_DEEPENING]
     basis = state.basis.grown(paired, deep)
     rows.describe(basis)
     return dataclasses.replace(state, basis=basis, last=None)
@@ -181,7 +186,7 @@ def grown(state: State, rows: MomentRows) -> State:
 
 def with_gram(state: State, rows: MomentRows, count: int, mu: float, name: str) -> State:
     """Release the second moment of the terms that matter most: columns that go together cease to mislead."""
-    size = sum(belief.mean**2 + belief.variance for belief in state.beliefs(rows.n))
+    size = (state.mean**2 + state.variance).sum(axis=0)
     order = 1 + np.argsort(-size[1:], kind="stable")
     chosen = np.sort(order[:count])
     noisy = rows.second_moment(chosen, 1.2 * math.sqrt(len(chosen)), mu, f"{name}: second moments")

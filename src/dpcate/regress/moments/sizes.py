@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import norm
+from scipy.special import ndtr
 
 from dpcate.privacy import Noisy
 
@@ -47,7 +47,7 @@ def located(counts: Noisy, low: float, high: float) -> Place:
     centres = np.linspace(low, high, 4 * bins + 1)
     steps = np.linspace(-3, 1.8, 40)
     scales = math.log(TYPICAL_SCALE * span) + SCALE_DOUBT * steps
-    below = norm.cdf((edges - centres[:, None, None]) / np.exp(scales)[:, None])
+    below = ndtr((edges - centres[:, None, None]) / np.exp(scales)[:, None])
     ends = (*below.shape[:2], 1)
     expected = np.diff(np.concatenate([np.zeros(ends), below, np.ones(ends)], axis=2), axis=2)
     misfit = ((counts.value - expected) ** 2).sum(axis=2) / (counts.sd**2 + 0.02**2)
@@ -70,7 +70,7 @@ def counted(counts: Noisy, edges: np.ndarray, before: Sizes) -> Sizes:
     spread = np.linspace(-3, 3, 121)
     for group, (seen, part) in enumerate(zip(rows, share, strict=True)):
         candidates = math.log(before.scale[group]) + math.hypot(before.doubt[group], 0.25) * spread
-        below = 2 * norm.cdf(edges[None, :-1] / np.exp(candidates)[:, None]) - 1
+        below = 2 * ndtr(edges[None, :-1] / np.exp(candidates)[:, None]) - 1
         ends = np.zeros((len(candidates), 1))
         expected = part * np.diff(np.hstack([ends, below, ends + 1]))
         misfit = ((seen - expected) ** 2).sum(axis=1) / (counts.sd**2 + (NORMAL_MISFIT * part) ** 2)

@@ -43,7 +43,7 @@ class Moments:
         rows = _effect_rows(problem, mechanisms)
         on = problem.start is not None
         state = self._on(problem, rows, mu, name) if on else self._anew(problem, rows, mechanisms, mu, name)
-        return _model(state, state.beliefs(rows.n)[0], problem.start.confounding if on else 0.0)
+        return _model(state, state.beliefs[0], problem.start.confounding if on else 0.0)
 
     def _on(self, problem: Problem, rows: MomentRows, mu: float, name: str) -> State:
         state = _continued(problem, problem.start)
@@ -91,7 +91,7 @@ def _continued(problem: Problem, start: EffectStart) -> State:
     block = Block(
         start.evidence, problem.curvature, np.ones(2), 1.0, slope=start.slope, slope_variance=start.slope_variance
     )
-    return State(start.basis, start.mean_error, (block,), sizes)
+    return State(problem.n, start.basis, start.mean_error, (block,), sizes)
 
 
 def _from_offset(problem: Problem, mechanisms: Mechanisms, mu: float, signal: float, name: str) -> State:
@@ -104,7 +104,7 @@ def _from_offset(problem: Problem, mechanisms: Mechanisms, mu: float, signal: fl
     prior = Prior(offset.value, variance, scale * rules.EFFECT_SIZES, rules.EFFECT_COLUMNS, basis.width)
     block = Block(Evidence(prior), offset.curvature, np.ones(2), 1.0)
     error = columns.mean_error / float(columns.sds.mean())
-    return State(basis, error, (block,), Sizes.prior(offset.score_scale, 0.4))
+    return State(problem.n, basis, error, (block,), Sizes.prior(offset.score_scale, 0.4))
 
 
 def _model(state: State, belief: Belief, confounding: float) -> MomentsModel:

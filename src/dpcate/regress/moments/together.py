@@ -18,7 +18,7 @@ from dpcate.regress.moments import rules
 from dpcate.regress.moments.belief import Evidence, Prior
 from dpcate.regress.moments.rounds import Block, State, grown, played, with_gram
 from dpcate.regress.moments.rows import MomentRows
-from dpcate.regress.moments.sizes import Sizes, located
+from dpcate.regress.moments.sizes import Place, Sizes, located
 
 LOCATION_SHARE = 0.09  # of the stage, for where outcomes lie
 PROPENSITY_SHARE = 0.04
@@ -97,7 +97,7 @@ def fit_together(trial: TrialRows, mechanisms: Mechanisms, mu: float, name: str)
     place = located(rows.values(spend["location"], f"{name}: where outcomes lie"), trial.low, trial.high)
     rows.target = np.where(trial.present, rows.target - place.centre, 0.0)
     rows.describe(basis)
-    state = _start(basis, error, place.doubt, place.scale, place.scale_doubt, treated)
+    state = _start(trial.n, basis, error, place, treated)
     rounds = spend["rounds"]
     state = played(
         state, rows, rounds * math.sqrt(CONSTANTS_SHARE), f"{name}: constants", rules.FIRST,
@@ -110,7 +110,7 @@ def fit_together(trial: TrialRows, mechanisms: Mechanisms, mu: float, name: str)
             state = with_gram(state, rows, gram, spend["gram"], name) if gram else state
         label = f"{name}: round {number + 1}"
         state = played(state, rows, each, label, rules.EARLY, two_valued=trial.two_valued)
-    return _together(state, trial, propensity, place.centre, doubt, treated)
+    return _together(state, propensity, place.centre, doubt, treated)
 
 
 def _propensity(
@@ -130,7 +130,7 @@ def _propensity(
     rows.describe(basis)
     prior = Prior(0.0, 0.25**2, rules.PROPENSITY_SIZES, rules.EFFECT_COLUMNS, basis.width)
     block = Block(Evidence(prior), 1.0, np.ones(2), 1.0)
-    state = State(basis, error, (block,), Sizes.prior(0.5, 0.1))
+    state = State(trial.n, basis, error, (block,), Sizes.prior(0.5, 0.1))
     each = mu * math.sqrt((1 - CONSTANTS_SHARE) / PROPENSITY_ROUNDS)
     for number in range(PROPENSITY_ROUNDS + 1):
         first = number == 0
@@ -138,7 +138,7 @@ def _propensity(
         label = f"{name}: propensity, round {number + 1}"
         clip = rules.FIRST if first else rules.EARLY
         state = played(state, rows, spent, label, clip, constants_only=first, two_valued=True)
-    belief = state.beliefs(trial.n)[0]
+    belief = state.beliefs[0]
     mean = belief.mean
 
     def propensity(x: np.ndarray) -> np.ndarray:
@@ -162,24 +162,23 @@ def _shared(trial: TrialRows) -> dict[str, object]:
     return {name: getattr(trial, name) for name in names}
 
 
-def _start(basis: Basis, error: float, centre_doubt: float, scale: float, scale_doubt: float, treated: float) -> State:
+def _start(n: float, basis: Basis, error: float, place: Place, treated: float) -> State:
     """Blocks for m and τ; effects, outcomes' curves and residuals are all of the outcome's scale, a priori."""
+    scale = place.scale
     by_arm = np.array([treated, 1 - treated]) ** 2  # w² among controls and among treated
     outcome = Prior(
-        (0.0), (centre_doubt + 0.1 * scale) ** 2, scale * rules.OUTCOME_SIZES, rules.OUTCOME_COLUMNS, basis.width
+        (0.0), (place.doubt + 0.1 * scale) ** 2, scale * rules.OUTCOME_SIZES, rules.OUTCOME_COLUMNS, basis.width
     )
     effect = Prior(0.0, scale**2, scale * rules.EFFECT_SIZES, rules.EFFECT_COLUMNS, basis.width)
     blocks = (
         Block(Evidence(outcome), 1.0, np.ones(2), OUTCOME_IMPORTANCE),
         Block(Evidence(effect), 2 * treated * (1 - treated), 4 * by_arm, 1.0),
     )
-    return State(basis, error, blocks, Sizes.prior(scale, scale_doubt, treated))
+    return State(n, basis, error, blocks, Sizes.prior(scale, place.scale_doubt, treated))
 
 
-def _together(
-    state: State, trial: TrialRows, propensity: Function, centre: float, doubt: np.ndarray, treated: float
-) -> Together:
-    basis, (outcome, effect) = state.basis, state.beliefs(trial.n)
+def _together(state: State, propensity: Function, centre: float, doubt: np.ndarray, treated: float) -> Together:
+    basis, (outcome, effect) = state.basis, state.beliefs
     shared = len(doubt)
     overlap = treated * (1 - treated)
     confounding = float((outcome.variance[1:shared] * doubt[1:]).sum()) / overlap**2
