@@ -18,6 +18,7 @@ ALLOWED = {
     "privacy": ["errors"],
     "schema": ["errors", "files"],
     "tables": ["errors"],
+    "declare": ["errors", "schema", "tables"],
     "encoding": ["errors", "schema", "tables"],
     "models": ["errors"],
     "data": ["errors", "schema", "tables", "encoding", "privacy!"],
@@ -82,7 +83,7 @@ def ours(path):
 def test_a_module_imports_only_what_its_package_may(module):
     package = module.split("/")[0]
     if package not in ALLOWED:
-        assert package in {"__init__", "__main__", "_version", "estimator", "pipeline", "cli", "bench"}
+        assert package in {"__init__", "__main__", "_version", "estimator", "pipeline", "cli", "cli_schema", "bench"}
         return
     for name in ours(MODULES[module]):
         target = name.split(".")[0]

@@ -16,12 +16,14 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 from rich.table import Table
 
 from dpcate._version import __version__
+from dpcate.cli_schema import commands as schema_commands
 from dpcate.errors import DpcateError, InputError
 from dpcate.files import require_writable, write_atomically
 
 app = typer.Typer(no_args_is_help=True, add_completion=True, pretty_exceptions_enable=False)
 bench = typer.Typer(no_args_is_help=True, help="Benchmarks; some need the extra 'peers' or 'opacus'.")
 app.add_typer(bench, name="bench")
+app.add_typer(schema_commands, name="schema")
 console = Console()
 
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")]

@@ -129,9 +129,12 @@ class Release(msgspec.Struct, frozen=True, kw_only=True):
         """The private treatment effect at each row of X; NaN where a row of X lacks a usable value."""
         return query.effect(self, X)
 
-    def effect_interval(self, X: Any, alpha: float = 0.1) -> tuple[np.ndarray, np.ndarray]:
-        """(low, high) at level 1 − alpha for privacy noise and sampling noise."""
-        return query.effect_interval(self, X, alpha)
+    def effect_interval(self, X: Any, alpha: float = 0.1, simultaneous: bool = False) -> tuple[np.ndarray, np.ndarray]:
+        """(low, high) at level 1 − alpha for privacy noise and sampling noise.
+
+        The level is for each row of X alone, or with `simultaneous` for all of them together.
+        """
+        return query.effect_interval(self, X, alpha, simultaneous)
 
     def ate(self, X: Any) -> float:
         """The effect averaged over the public rows X."""
