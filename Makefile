@@ -38,4 +38,4 @@ bench: .venv/peers
 	touch $@
 
 clean:
-	rm -rf .venv demo
+	rm -rf .venv demo artifacts

@@ -28,7 +28,7 @@ ALLOWED = {
     "query": ["errors", "schema", "tables", "encoding", "models", "release"],
     "release": ["errors", "files", "schema", "models", "query"],
     "plots": ["errors", "schema", "encoding", "models", "release"],
-    "report": ["errors", "encoding", "models", "plots", "release"],
+    "report": ["errors", "schema", "tables", "encoding", "models", "plots", "release"],
     "datasets": ["errors", "extras", "schema", "tables", "encoding"],
     "paper": ["errors", "models", "privacy!", "regress!"],
 }

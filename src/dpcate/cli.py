@@ -18,7 +18,7 @@ from rich.table import Table
 from dpcate._version import __version__
 from dpcate.cli_schema import commands as schema_commands
 from dpcate.errors import DpcateError, InputError
-from dpcate.files import require_writable, write_atomically
+from dpcate.files import read_bytes, require_writable, write_atomically
 
 app = typer.Typer(no_args_is_help=True, add_completion=True, pretty_exceptions_enable=False)
 bench = typer.Typer(no_args_is_help=True, help="Benchmarks; some need the extra 'peers' or 'opacus'.")
@@ -172,13 +172,24 @@ def effect(
 def report(
     release: Annotated[Path, typer.Argument(help="Release file.")],
     out: Annotated[Path, typer.Option(help="Where the page goes.")] = Path("report.html"),
+    certificate: Annotated[Path | None, typer.Option(help="Where a one-page certificate goes.")] = None,
+    profiles: Annotated[
+        Path | None,
+        typer.Option(help="Table of profiles whose effects are listed; other columns are shown as they are."),
+    ] = None,
 ) -> None:
-    """A self-contained page about a release."""
+    """A self-contained page about a release, for physicians and boards, and a certificate to sign."""
     from dpcate import Release
-    from dpcate.report import report_html
+    from dpcate.report import certificate_html, read_profiles, report_html
 
-    require_writable(out)
-    write_atomically(out, report_html(Release.load(release)).encode())
+    for path in [out] if certificate is None else [out, certificate]:
+        require_writable(path)
+    content = read_bytes(release, "release file")
+    loaded = Release.from_json(content)
+    asked = None if profiles is None else read_profiles(loaded.schema, profiles)
+    write_atomically(out, report_html(loaded, asked, content).encode())
+    if certificate is not None:
+        write_atomically(certificate, certificate_html(loaded, content).encode())
 
 
 @bench.command()
