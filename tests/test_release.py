@@ -38,6 +38,7 @@ def test_round_trip():
         (["delta"], -1), (["neighbours"], "swap"), (["guarantee"], "trust me"), (["private"], "yes"),
         (["model", "coefficients"], []), (["model", "coefficients", 0], "nan"), (["model", "kind"], "exec"),
         (["model", "frequencies", 0], [1.0]), (["model", "coefficient_sd"], -1.0), (["schema"], {}),
+        (["model", "sampling_sd"], 1e155), (["model", "offset"], -1e307),
         (["schema", "covariates", "x0", "low"], 9.0), (["schema", "outcome", "low"], None),
         (["charges", 0, "spent"], {"kind": "gaussian", "mu": -1.0}),
         (["charges"], {}), (["spec", "split"], "x"), (["extra"], 1), (["model", "extra"], 1), (["persons"], 1.5),

@@ -55,7 +55,7 @@ def top(version: Annotated[bool, typer.Option("--version", help="Show the versio
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("demo"),
     epsilon: Annotated[float, typer.Option(help="Privacy budget.")] = 1.0,
-    rows: Annotated[int, typer.Option(help="Rows to simulate.")] = 30_000,
+    rows: Annotated[int, typer.Option(min=20, max=10_000_000, help="Rows to simulate.")] = 30_000,
     quiet: Quiet = False,
 ) -> None:
     """The main job on the paper's Dataset 1: release.json, effects.csv, effect.png and report.html."""

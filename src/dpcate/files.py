@@ -15,6 +15,8 @@ def read_bytes(path: str | Path, what: str) -> bytes:
     try:
         if path.stat().st_size > MAX_BYTES:
             problem = "is too large to be one"
+        elif path.exists() and not path.is_file():
+            problem = "is not a file"
         else:
             return path.read_bytes()
     except OSError as error:
@@ -30,6 +32,8 @@ def require_writable(path: str | Path) -> None:
     try:
         if path.is_dir():
             problem = "is a directory; give a file name"
+        elif path.exists() and not path.is_file():
+            problem = "is a device or pipe, which would be replaced; give a file name"
         else:
             with tempfile.NamedTemporaryFile(dir=path.parent):
                 return

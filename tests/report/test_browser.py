@@ -2,6 +2,7 @@
 
 import io
 import shutil
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ pytestmark = [
     pytest.mark.browser,
     pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on the path: pages were not tried in a browser"),
 ]
-RELEASES = {"usual": usual, "seeded": seeded, "unproven": unproven, "crowded": crowded}
+RELEASES = {"usual": usual, "seeded": seeded, "unproven": unproven, "crowded": partial(crowded, 12)}
 PAGES = {"report": report_html, "certificate": certificate_html}
 
 

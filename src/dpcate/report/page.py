@@ -73,7 +73,7 @@ def _lead(release: Release) -> str:
     asked = f"How much {outcome} changes with {words.comparison(release)}, for people with different characteristics."
     if words.warnings(release):
         return f"{asked} This version protects nobody and is for comparison only."
-    return f"{asked} Published with noise, so that nothing in it depends much on any one person in the data."
+    return f"{asked} Published with noise that limits how much anything in it depends on any one person in the data."
 
 
 def _short_answer(release: Release) -> str:
