@@ -41,7 +41,7 @@ WORDS = [
     "x" * 4000, "é💥", "\x00", "\n", "../nowhere/x", ".", "rows.csv", "rows.parquet", "schema.toml", "release.json",
     "--alpha=2", "--quiet", "--random-state", "999999999999999999999999", "features", "kernel", "moments", "dr", "none",
     "[]", "%s{}", "--version", "schema", "effect", "--certificate", "--profiles", "--queries", "add-or-remove-one",
-    "/dev/null",
+    "/dev/null", "x" * 230, "ledger", "--dataset", "--json", "--extend", "sqlite:///x", "postgresql:///",
 ]  # fmt: skip
 FIT = ["fit", "--schema", "schema.toml", "--data", "rows.csv", "--epsilon", "1", "--delta", "1e-6", "--out", "new.json"]
 CALLS = [
@@ -53,6 +53,10 @@ CALLS = [
     ["report", "release.json", "--out", "r.html", "--certificate", "c.html", "--profiles", "points.csv"],
     ["schema", "init", "rows.csv", "--out", "template.toml"],
     ["schema", "check", "schema.toml", "--data", "rows.parquet"],
+    [*FIT, "--ledger", "ledger.db", "--dataset", "patients"],
+    ["ledger", "grant", "--dataset", "patients", "--epsilon", "1", "--delta", "1e-6"],
+    ["ledger", "show", "--dataset", "patients", "--json"],
+    ["ledger", "history", "--dataset", "patients"],
     ["demo", "--out", "made", "--rows", "20", "--epsilon", "1", "--quiet"],
 ]
 

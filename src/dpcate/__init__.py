@@ -5,6 +5,7 @@ from dpcate._version import __version__
 from dpcate.estimator import PrivateCATE
 from dpcate.nuisance import KnownNuisances, KnownPropensity, NetworkNuisance, Private, Public, SuppliedNuisances
 from dpcate.orthogonal import Weight
+from dpcate.privacy import Grant, Ledger
 from dpcate.regress import Features, Kernel, KernelOracle, Moments, Network
 from dpcate.release import Release
 from dpcate.schema import Category, Number, Outcome, Schema, Treatment
@@ -12,10 +13,12 @@ from dpcate.schema import Category, Number, Outcome, Schema, Treatment
 __all__ = [
     "Category",
     "Features",
+    "Grant",
     "Kernel",
     "KernelOracle",
     "KnownNuisances",
     "KnownPropensity",
+    "Ledger",
     "Moments",
     "Network",
     "NetworkNuisance",

@@ -15,15 +15,16 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from dpcate import cli_ledger, cli_schema
 from dpcate._version import __version__
-from dpcate.cli_schema import commands as schema_commands
 from dpcate.errors import DpcateError, InputError
 from dpcate.files import read_bytes, require_writable, write_atomically
 
 app = typer.Typer(no_args_is_help=True, add_completion=True, pretty_exceptions_enable=False)
 bench = typer.Typer(no_args_is_help=True, help="Benchmarks; some need the extra 'peers' or 'opacus'.")
 app.add_typer(bench, name="bench")
-app.add_typer(schema_commands, name="schema")
+app.add_typer(cli_ledger.app, name="ledger")
+app.add_typer(cli_schema.app, name="schema")
 console = Console()
 
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")]
@@ -111,12 +112,20 @@ def fit(
     random_state: Annotated[
         int | None, typer.Option(help="A seed makes the noise reproducible, so the release NOT PRIVATE.")
     ] = None,
+    ledger: Annotated[
+        str | None,
+        typer.Option(envvar="DPCATE_LEDGER", help="Charge the fit to this ledger: a file or a postgresql:// URL."),
+    ] = None,
+    dataset: Annotated[str | None, typer.Option(help="The dataset's name in the ledger.")] = None,
     quiet: Quiet = False,
 ) -> None:
     """Fit a private effect function and write its release."""
-    from dpcate import KnownPropensity, PrivateCATE, Schema
+    from dpcate import KnownPropensity, Ledger, PrivateCATE, Schema
+    from dpcate.spending import LedgerWarning
 
     require_writable(out)
+    if (ledger is None) != (dataset is None):
+        raise InputError("--ledger (or DPCATE_LEDGER) and --dataset go together: give both, or neither")
     if calibration == "paper" and not accept_unproven:
         raise InputError("--calibration paper is unproven; add --accept-unproven if a comparison is all you want")
     estimator = PrivateCATE(
@@ -131,15 +140,24 @@ def fit(
         propensity_floor=propensity_floor,
         calibration=calibration,
         queries=queries,
+        ledger=None if ledger is None else Ledger(ledger, dataset),
         random_state=random_state,
     )
-    with _progress(quiet) as report, warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with _progress(quiet) as report, warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", LedgerWarning)
         release = estimator.fit(table=data, progress=report).release_
     release.save(out)
+    for warning in caught:
+        if issubclass(warning.category, LedgerWarning):
+            print(f"warning: {warning.message}", file=sys.stderr)
     if not quiet:
         _print_summary(release)
         console.print(f"Release written to [bold]{out}[/bold].")
+        if estimator.ledger is not None:
+            left = estimator.ledger.account().epsilon_left()
+            console.print(
+                f"Charged to [bold]{dataset}[/bold]; left for Gaussian fits: ε = {left:.4g} at the grant's δ."
+            )
 
 
 @app.command()

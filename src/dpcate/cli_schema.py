@@ -9,10 +9,10 @@ import typer
 from dpcate.errors import InputError
 from dpcate.files import require_writable, write_atomically
 
-commands = typer.Typer(no_args_is_help=True, help="Declare the public facts about a table.")
+app = typer.Typer(no_args_is_help=True, help="Declare the public facts about a table.")
 
 
-@commands.command()
+@app.command()
 def init(
     data: Annotated[Path, typer.Argument(help="Table (.csv, .csv.gz or .parquet); only its header is read.")],
     out: Annotated[Path | None, typer.Option(help="Where the template goes; standard output if not given.")] = None,
@@ -29,7 +29,7 @@ def init(
     write_atomically(out, schema_template(data).encode())
 
 
-@commands.command()
+@app.command()
 def check(
     schema: Annotated[Path, typer.Argument(help="Schema file (TOML).")],
     data: Annotated[Path | None, typer.Option(help="Table whose header is held against the schema.")] = None,

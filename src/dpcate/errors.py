@@ -27,6 +27,10 @@ class ReleaseError(InputError):
     """A release file is malformed, or asked for what it does not hold."""
 
 
+class LedgerError(InputError):
+    """The ledger cannot be used: unreachable, damaged, or without a grant for the dataset."""
+
+
 class MechanismError(DpcateError):
     """A statistic reached a mechanism in a state that the mechanism must refuse."""
 

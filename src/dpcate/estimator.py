@@ -12,10 +12,11 @@ from dpcate.nuisance import FirstStage, first_stage_named
 from dpcate.orthogonal import Learner, learner_named
 from dpcate.paper import PaperFeatures, PaperKernel, PaperNetwork
 from dpcate.pipeline import Pipeline, Progress
-from dpcate.privacy import Budget, noise_source
+from dpcate.privacy import Budget, Ledger, noise_source
 from dpcate.regress import SecondStage, second_stage_named
 from dpcate.release import Release
 from dpcate.schema import Schema
+from dpcate.spending import Bill
 from dpcate.tables import as_columns
 
 PAPER_STAGES = {"features": PaperFeatures, "kernel": PaperKernel, "network": PaperNetwork}
@@ -44,7 +45,7 @@ class PrivateCATE(BaseEstimator):
     propensity_floor : propensities are clipped to [floor, 1 − floor].
     calibration : "proven"; "paper" is the paper's printed noise, for comparison only: no proof covers it.
     queries : None for the whole function; public points for effects at those points only.
-    ledger : must be None; a fit is charged against its own budget only.
+    ledger : None, or a `Ledger` to which every fit is charged before its first noise, and which may refuse it.
     random_state : None for private noise; an integer for reproducible noise without privacy.
     """
 
@@ -62,7 +63,7 @@ class PrivateCATE(BaseEstimator):
         propensity_floor: float = 0.05,
         calibration: str = "proven",
         queries: Any = None,
-        ledger: None = None,
+        ledger: Ledger | None = None,
         random_state: int | None = None,
     ) -> None:
         self.schema = schema
@@ -90,11 +91,14 @@ class PrivateCATE(BaseEstimator):
     ) -> "PrivateCATE":
         """Spend the budget once and keep the release; the rows are not kept."""
         plan = plan_of(self)
+        bill = Bill(self.ledger, plan.request)
+        bill.require()
         report = progress or (lambda stage, done: None)
         report("reading rows", 0.0)
         rows = read_rows(plan.schema, Y, T, X, table)
-        executed = plan.execute(rows, report)
+        executed = plan.execute(rows, report, bill.charge)
         self.release_, self.kept_ = executed.release, executed.kept
+        bill.record(self.release_)
         return self
 
     def effect(self, X: Any) -> np.ndarray:
@@ -124,8 +128,8 @@ def plan_of(estimator: PrivateCATE) -> Pipeline:
     floor = estimator.propensity_floor
     if isinstance(floor, bool) or not isinstance(floor, int | float) or not 0 < floor < 0.5:
         raise InputError("propensity_floor must lie above 0 and below 0.5; 0.05 is a common choice")
-    if estimator.ledger is not None:
-        raise InputError("ledger must be None: this version charges each fit against its own budget only")
+    if estimator.ledger is not None and (estimator.random_state is not None or estimator.calibration != "proven"):
+        raise InputError("a ledger pays for private fits only: leave out random_state and calibration, or the ledger")
     noise_source(estimator.random_state)
     pipeline = Pipeline(
         schema=estimator.schema,

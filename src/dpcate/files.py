@@ -2,7 +2,9 @@
 
 import os
 import tempfile
+import uuid
 from pathlib import Path
+from typing import IO
 
 from dpcate.errors import DataError, InputError
 
@@ -35,7 +37,7 @@ def require_writable(path: str | Path) -> None:
         elif path.exists() and not path.is_file():
             problem = "is a device or pipe, which would be replaced; give a file name"
         else:
-            with tempfile.NamedTemporaryFile(dir=path.parent):
+            with tempfile.TemporaryFile(dir=path.parent):  # has no name where the system allows it
                 return
     except OSError as error:
         problem = f"cannot be written: {error.strerror or 'unknown reason'}"
@@ -48,20 +50,33 @@ def write_atomically(path: str | Path, content: bytes) -> None:
     """Readers see the old file or the whole new one; the content is on disk before the name is."""
     path = Path(path)
     require_writable(path)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    temporary = path.with_name(f".{path.name[:40]}.{uuid.uuid4().hex}")
     try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o666 & ~_umask())
+        if not _named_when_whole(temporary, content):
+            with temporary.open("wb") as file:
+                _write_to_disk(file, content)
         os.replace(temporary, path)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
 
 
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+def _named_when_whole(path: Path, content: bytes) -> bool:
+    """Write a file that gets its name last, so that not even kill -9 leaves half of one; only some systems can."""
+    try:
+        unnamed = os.open(path.parent, os.O_TMPFILE | os.O_WRONLY, 0o666)
+    except (AttributeError, OSError):
+        return False
+    with os.fdopen(unnamed, "wb") as file:
+        _write_to_disk(file, content)
+        try:  # any src_dir_fd makes os.link follow the link to the file
+            os.link(f"/proc/self/fd/{file.fileno()}", path, src_dir_fd=file.fileno(), follow_symlinks=True)
+        except OSError:
+            return False
+    return True
+
+
+def _write_to_disk(file: IO[bytes], content: bytes) -> None:
+    file.write(content)
+    file.flush()
+    os.fsync(file.fileno())

@@ -13,7 +13,14 @@ from dpcate.data import Rows, Split, split_rows
 from dpcate.encoding import reference_points
 from dpcate.errors import DataError
 from dpcate.models import Model, PointsModel
-from dpcate.nuisance import FirstStage, FittedNuisances, TrainingRows
+from dpcate.nuisance import (
+    FirstStage,
+    FittedNuisances,
+    KnownPropensity,
+    RegressionNuisance,
+    TrainingRows,
+    first_stage_named,
+)
 from dpcate.orthogonal import Learner
 from dpcate.paper import CuratorNotes, PaperFeatures, PaperKernel, PaperNetwork, paper_function, paper_queries
 from dpcate.privacy import (
@@ -23,6 +30,7 @@ from dpcate.privacy import (
     Declared,
     Gaussian,
     Mechanisms,
+    Request,
     SampledGaussian,
     Shares,
     gdp_mu,
@@ -33,6 +41,7 @@ from dpcate.regress import (
     MOST_ROWS,
     ColumnMoments,
     ColumnRows,
+    Features,
     Kernel,
     KernelOracle,
     Moments,
@@ -78,8 +87,20 @@ class Pipeline:
     queries: np.ndarray | None
     random_state: int | None
 
-    def execute(self, rows: Rows, report: Progress) -> Executed:
-        mechanisms = Mechanisms(Accountant(self.budget, self.split.parts), noise_source(self.random_state))
+    @property
+    def request(self) -> Request:
+        """What a ledger has to know; a fit that is announced as Gaussian is held to it by its accountant."""
+        return Request(
+            budget=self.budget,
+            gaussian=isinstance(self.second_stage, Features | Kernel | Moments)
+            and _gaussian(self.first_stage, self.learner.needs),
+            person=self.schema.person,
+        )
+
+    def execute(self, rows: Rows, report: Progress, reserve: Callable[[], None]) -> Executed:
+        """Spend the budget; `reserve` pays for all of it before the first noise is drawn."""
+        accountant = Accountant(self.budget, self.split.parts, gaussian=self.request.gaussian, reserve=reserve)
+        mechanisms = Mechanisms(accountant, noise_source(self.random_state))
         persons, mu = self._count_persons(rows, mechanisms)
         self._require_fitting(persons)
         columns, mu = self._columns(rows, persons, mechanisms, mu)
@@ -265,6 +286,15 @@ class Pipeline:
             charges=[_charged(charge, self.split.parts) for charge in mechanisms.accountant.charges],
             model=model,
         )
+
+
+def _gaussian(stage: FirstStage, needs: tuple[str, ...]) -> bool:
+    """Whether all that these nuisances release is Gaussian; of a stage that is not ours, nothing is known."""
+    if isinstance(stage, KnownPropensity):
+        stage = first_stage_named(stage.outcome)
+    if isinstance(stage, RegressionNuisance):
+        return isinstance(stage.settings, Features | Moments)
+    return not stage.paid(needs)
 
 
 def _chosen(part: np.ndarray, wanted: int | None) -> np.ndarray:

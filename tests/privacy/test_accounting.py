@@ -67,6 +67,36 @@ def test_overdraft_is_refused_and_leaves_the_account_as_it_was():
     assert len(accountant.charges) == 2
 
 
+def test_the_whole_budget_is_reserved_once_and_first():
+    budget, calls = Budget(epsilon=1.0, delta=1e-6), []
+    accountant = Accountant(budget, reserve=lambda: calls.append(len(accountant.charges)))
+    with pytest.raises(BudgetError):
+        accountant.charge(charge(Gaussian(2 * budget.mu)))
+    assert calls == []
+    accountant.charge(charge(Gaussian(budget.mu / 2)))
+    accountant.charge(charge(Gaussian(budget.mu / 2)))
+    assert calls == [0]
+
+
+def test_a_reservation_that_fails_leaves_nothing_charged():
+    def refuse():
+        raise BudgetError("no")
+
+    accountant = Accountant(Budget(epsilon=1.0, delta=1e-6), reserve=refuse)
+    for _ in range(2):
+        with pytest.raises(BudgetError, match="no"):
+            accountant.charge(charge(Gaussian(0.1)))
+    assert accountant.charges == ()
+
+
+def test_what_was_announced_as_gaussian_stays_gaussian():
+    accountant = Accountant(Budget(epsilon=1.0, delta=1e-6), gaussian=True)
+    for event in (Declared(0.1, 0.0), SampledGaussian(10.0, 0.01, 1)):
+        with pytest.raises(BudgetError, match="announced as Gaussian"):
+            accountant.charge(charge(event))
+    accountant.charge(charge(Gaussian(0.1)))
+
+
 def test_parts_are_parallel_and_all_rows_touch_every_part():
     budget = Budget(epsilon=1.0, delta=1e-6)
     accountant = Accountant(budget, parts=2)

@@ -14,8 +14,8 @@ from dpcate.tables import read_columns
 
 NOTE = (
     "The programme took infants of at most 2,500 g; the other bounds are what is possible at birth and for mothers. "
-    "None is the range of the rows, though their rough size was known. The simulated outcome has no unit and, an exponential, no bound: the range is round, "
-    "and some draws have a few outcomes above it, which a fit clips."
+    "None is the range of the rows, though their rough size was known. The simulated outcome has no unit and, an "
+    "exponential, no bound: the range is round, and some draws have a few outcomes above it, which a fit clips."
 )
 
 

@@ -15,7 +15,7 @@ from dpcate.errors import BudgetError, InputError
 from dpcate.privacy.budget import Budget, Neighbours, gdp_delta, gdp_epsilon
 from dpcate.privacy.sensitivity import Sensitivity
 
-_OVERDRAFT_TOLERANCE = 1e-9
+OVERDRAFT_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True)
@@ -166,13 +166,26 @@ class Charge:
 
 
 class Accountant:
-    """Collects charges against one budget and refuses the one that would overdraw it."""
+    """Collects charges against one budget and refuses the one that would overdraw it.
 
-    def __init__(self, budget: Budget, parts: int = 1) -> None:
+    A fit that a ledger knows as Gaussian is held to that by `gaussian`. `reserve` pays for the whole budget; it
+    is called once, before the first charge is accepted, hence before the first noise is drawn.
+    """
+
+    def __init__(
+        self,
+        budget: Budget,
+        parts: int = 1,
+        *,
+        gaussian: bool = False,
+        reserve: Callable[[], None] = lambda: None,
+    ) -> None:
         if parts < 1:
             raise InputError("rows are divided into at least one part")
         self.budget = budget
         self.parts = parts
+        self._gaussian = gaussian
+        self._reserve = reserve
         self._charges: list[Charge] = []
 
     @property
@@ -183,10 +196,14 @@ class Accountant:
         """Guarantee 1: after this returns, the total of any person is within the budget."""
         if charge.part is not None and not 0 <= charge.part < self.parts:
             raise InputError("a charge names a part of the rows that does not exist")
+        if self._gaussian and not isinstance(charge.event, Gaussian):
+            raise BudgetError(f"this fit was announced as Gaussian, which the release '{charge.name}' is not")
         touched = range(self.parts) if charge.part is None else (charge.part,)
         for part in touched:
             if not self._affordable([*self._events(part), charge.event]):
                 raise BudgetError(f"the privacy budget does not cover the release '{charge.name}'")
+        if not self._charges:
+            self._reserve()
         self._charges.append(charge)
 
     def gaussian_left(self, part: int | None = None) -> float:
@@ -214,6 +231,6 @@ class Accountant:
     def _affordable(self, events: Iterable[Event]) -> bool:
         events, budget = list(events), self.budget
         if mu := _all_gaussian(events):
-            return mu <= budget.mu * (1 + _OVERDRAFT_TOLERANCE)
+            return mu <= budget.mu * (1 + OVERDRAFT_TOLERANCE)
         spent = delta_of(events, budget.epsilon, budget.neighbours)
-        return spent <= budget.delta * (1 + _OVERDRAFT_TOLERANCE)
+        return spent <= budget.delta * (1 + OVERDRAFT_TOLERANCE)
