@@ -156,27 +156,32 @@ def _alt(release: Release, curve: Curve) -> str:
 
 def _profiles(release: Release, profiles: Profiles) -> str:
     effects = release.effect(profiles.columns)
-    described = list(zip(*profiles.shown.values(), strict=True))
     if isinstance(release.model, PointsModel) and release.model.sds is None:
-        rows = [(*cells, number(effect)) for cells, effect in zip(described, effects, strict=True)]
-        head, note = (*profiles.shown, "Effect"), "This release has no intervals: its noise depends on the data."
+        told = {"Effect": [number(effect) for effect in effects]}
+        note = "This release has no intervals: its noise depends on the data."
     else:
-        low, high = release.effect_interval(profiles.columns, ALPHA, simultaneous=True)
-        decimals = decimals_for(float(np.min(high - low)))
-        rows = [
-            (*cells, fixed(effect, decimals, signed=True), f"{fixed(start, decimals)} to {fixed(end, decimals)}")
-            for cells, effect, start, end in zip(described, effects, low, high, strict=True)
-        ]
-        head = (*profiles.shown, "Effect", f"{_LEVEL} interval")
+        told = _with_intervals(effects, *release.effect_interval(profiles.columns, ALPHA, simultaneous=True))
         note = (
-            f"The intervals hold for all {len(rows)} lines together with {_LEVEL} confidence, so that all may be "
+            f"The intervals hold for all {len(effects)} lines together with {_LEVEL} confidence, so that all may be "
             "read at once; that makes them wider than in the pictures."
         )
-    resting = [name for name in release.schema.covariates if name not in profiles.shown]
-    others = " Characteristics that a line does not name are at their reference." if resting else ""
+    if any(name not in profiles.shown for name in release.schema.covariates):
+        note += " Characteristics that a line does not name are at their reference."
+    lines = zip(*profiles.shown.values(), *told.values(), strict=True)
+    listed = table(f"Effect on {release.schema.outcome.name}", (*profiles.shown, *told), lines)
     return f"""<section><h2>Effects for particular people</h2>
-<div class="effects">{table(f"Effect on {release.schema.outcome.name}", head, rows)}</div>
-<p class="note">{escape(note + others)}</p></section>"""
+<div class="effects">{listed}</div>
+<p class="note">{escape(note)}</p></section>"""
+
+
+def _with_intervals(effects: np.ndarray, low: np.ndarray, high: np.ndarray) -> dict[str, list[str]]:
+    decimals = decimals_for(float(np.min(high - low)))
+    return {
+        "Effect": [fixed(effect, decimals, signed=True) for effect in effects],
+        f"{_LEVEL} interval": [
+            f"{fixed(start, decimals)} to {fixed(end, decimals)}" for start, end in zip(low, high, strict=True)
+        ],
+    }
 
 
 def _reading(release: Release) -> str:
