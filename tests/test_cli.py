@@ -98,7 +98,7 @@ def test_outputs_never_replace_a_device(place):
     fit(place, "--quiet", out="device.json")
     assert_refused(run("report", "device.json", "--out", "/dev/null", folder=place), "device or pipe")
     assert Path("/dev/null").is_char_device()
-    assert_refused(run("report", "/dev/zero", folder=place), "is not a file")
+    assert_refused(run("report", "/dev/zero", folder=place), "it is not a file")
 
 
 def test_parquet_and_options(place):

@@ -17,8 +17,8 @@ def read_bytes(path: str | Path, what: str) -> bytes:
     try:
         if path.stat().st_size > MAX_BYTES:
             problem = "is too large to be one"
-        elif path.exists() and not path.is_file():
-            problem = "is not a file"
+        elif not path.is_file():
+            problem = "cannot be read: it is not a file"
         else:
             return path.read_bytes()
     except OSError as error:
