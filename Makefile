@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-peers lint bench clean
+.PHONY: demo test test-peers lint bench results clean
 
 demo: .venv/core
 	$(BIN)/dpcate demo --out demo
@@ -21,6 +21,10 @@ lint: .venv/dev
 
 bench: .venv/peers
 	$(BIN)/dpcate bench speed
+
+results: .venv/peers
+	$(BIN)/dpcate bench paper --out docs/results/paper
+	$(BIN)/dpcate bench peers --out docs/results/peers
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv

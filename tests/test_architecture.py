@@ -55,6 +55,8 @@ MAY_DRAW = {
     "bench/tuning": DRAWS,
     "bench/dpsgd": DRAWS,
     "bench/path": DRAWS,
+    "bench/peers/cases": DRAWS,
+    "bench/paper/sources": DRAWS,
 }
 PUBLIC_SEQUENCE = {
     "models/fourier": {"default_rng"},

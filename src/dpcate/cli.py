@@ -27,6 +27,7 @@ app.add_typer(cli_ledger.app, name="ledger")
 app.add_typer(cli_schema.app, name="schema")
 console = Console()
 
+Workers = Annotated[int, typer.Option(min=1, help="Runs at the same time, each on one thread.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")]
 
 
@@ -249,6 +250,45 @@ def tuning(repetitions: Annotated[int, typer.Option(help="Random problems per ce
     print("rows,epsilon,setting,factor,relative_error")
     for line in compare_settings(repetitions):
         print(f"{line.rows},{line.epsilon:g},{line.setting},{line.factor:g},{line.relative_error:.3f}", flush=True)
+
+
+@bench.command()
+def paper(
+    out: Annotated[Path, typer.Option(help="Folder for figures and the page; kept runs are not run again.")],
+    mimic: Annotated[Path | None, typer.Option(help="MIMIC-Extract's all_hourly_data.h5; else a stand-in.")] = None,
+    tcga: Annotated[Path | None, typer.Option(help="Expression (.npz, .csv, .parquet); else a stand-in.")] = None,
+    genes: Annotated[Path | None, typer.Option(help="Public list of genes for --tcga, one name per line.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer rows, budgets and runs: a minute or two.")] = False,
+    workers: Workers = 2,
+    quiet: Quiet = False,
+) -> None:
+    """Every experiment of the paper, twice: with its calibration, which is not private, and with ours."""
+    from dpcate.bench.paper.results import redraw
+    from dpcate.bench.paper.sources import UserFiles
+
+    files = UserFiles(mimic=mimic, tcga=tcga, genes=genes)
+    _make_folder(out)
+    with _progress(quiet) as report:
+        redraw(out, quick=quick, files=files, workers=workers, progress=report)
+    if not quiet:
+        console.print(f"Open [bold]{out / 'paper.html'}[/bold].")
+
+
+@bench.command()
+def peers(
+    out: Annotated[Path, typer.Option(help="Folder for tables, figures and the page; kept runs are not run again.")],
+    quick: Annotated[bool, typer.Option("--quick", help="Two datasets, two budgets, two seeds: minutes.")] = False,
+    workers: Workers = 2,
+    quiet: Quiet = False,
+) -> None:
+    """Every method next to every peer: errors, coverage, seconds, memory, guarantee. Needs the extra 'peers'."""
+    from dpcate.bench.peers.results import compare
+
+    _make_folder(out)
+    with _progress(quiet) as report:
+        compare(out, quick=quick, workers=workers, progress=report)
+    if not quiet:
+        console.print(f"Open [bold]{out / 'peers.html'}[/bold]; the tables are also in peers.md and peers.csv.")
 
 
 def _print_timings(timings) -> None:

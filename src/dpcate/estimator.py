@@ -38,9 +38,9 @@ class PrivateCATE(BaseEstimator):
     schema : the public facts; nothing is inferred from rows.
     epsilon, delta : the budget of the whole fit.
     learner : "r", "dr" or a `Weight`.
-    second_stage : "features", "kernel", "network" or "moments", or `Features`, `Kernel`, `Network`, `Moments` settings.
-    nuisance : "features", "network" or "moments", `KnownPropensity`, `KnownNuisances` or `SuppliedNuisances`.
-    split : "crossfit", "disjoint" or "none".
+    second_stage : "moments", "features", "kernel" or "network", or `Moments`, `Features`, `Kernel`, `Network` settings.
+    nuisance : "moments", "features" or "network", `KnownPropensity`, `KnownNuisances` or `SuppliedNuisances`.
+    split : "none", "crossfit" or "disjoint".
     neighbours : "replace-one" or "add-or-remove-one".
     propensity_floor : propensities are clipped to [floor, 1 − floor].
     calibration : "proven"; "paper" is the paper's printed noise, for comparison only: no proof covers it.
@@ -56,9 +56,9 @@ class PrivateCATE(BaseEstimator):
         epsilon: float,
         delta: float,
         learner: str | Learner = "r",
-        second_stage: str | SecondStage = "features",
-        nuisance: str | FirstStage = "features",
-        split: str = "crossfit",
+        second_stage: str | SecondStage = "moments",
+        nuisance: str | FirstStage = "moments",
+        split: str = "none",
         neighbours: str = "replace-one",
         propensity_floor: float = 0.05,
         calibration: str = "proven",
@@ -109,9 +109,13 @@ class PrivateCATE(BaseEstimator):
         """(low, high) at level 1 − alpha for privacy noise, sampling noise and shrinkage."""
         return self._release().effect_interval(X, alpha)
 
-    def ate(self, X: Any) -> float:
-        """The effect averaged over the public rows X."""
+    def ate(self, X: Any = None) -> float:
+        """The effect averaged over the private population (paid for by the fit), or over public rows X."""
         return self._release().ate(X)
+
+    def ate_interval(self, alpha: float = 0.05) -> tuple[float, float]:
+        """(low, high) at level 1 − alpha for the average effect over the private population."""
+        return self._release().ate_interval(alpha)
 
     def _release(self) -> Release:
         if not hasattr(self, "release_"):

@@ -1,6 +1,7 @@
 """The method, a line per arrow of the data flow: what was decided before a row was read, then its execution."""
 
 import dataclasses
+import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,14 +13,16 @@ from dpcate._version import __version__
 from dpcate.data import Rows, Split, split_rows
 from dpcate.encoding import reference_points
 from dpcate.errors import DataError
-from dpcate.models import Model, PointsModel
+from dpcate.models import Model, MomentsModel, PointsModel
 from dpcate.nuisance import (
+    FeaturesNuisance,
     FirstStage,
     FittedNuisances,
     KnownPropensity,
-    RegressionNuisance,
+    MomentsNuisance,
     TrainingRows,
     first_stage_named,
+    share_of,
 )
 from dpcate.orthogonal import Learner
 from dpcate.paper import CuratorNotes, PaperFeatures, PaperKernel, PaperNetwork, paper_function, paper_queries
@@ -41,21 +44,23 @@ from dpcate.regress import (
     MOST_ROWS,
     ColumnMoments,
     ColumnRows,
+    EffectStart,
     Features,
     Kernel,
     KernelOracle,
     Moments,
     Problem,
     SecondStage,
+    private_average,
     private_columns,
 )
-from dpcate.release import ChargedMechanism, DeclaredSpent, GaussianSpent, Release, SampledSpent, Spec
+from dpcate.release import Average, ChargedMechanism, DeclaredSpent, GaussianSpent, Release, SampledSpent, Spec
 from dpcate.schema import Schema
 
 FEWEST_PERSONS = 10
 COUNT_SHARE = 0.02  # of μ², for the private number of persons under add-or-remove-one
-COLUMNS_SHARE = 0.08  # of μ² at most, for the moments of the covariates; less where less gives errors of 1%
-STAGE_ONE_SHARE = 0.15  # of μ² for each nuisance that is paid for, when the stages share the budget
+COLUMNS_SHARE = 0.05  # of μ² at most, for the moments of the covariates; less where less gives errors of 0.5%
+AVERAGE_SHARE = 0.04  # of μ², for the average effect
 
 Progress = Callable[[str, float], None]
 
@@ -106,19 +111,26 @@ class Pipeline:
         columns, mu = self._columns(rows, persons, mechanisms, mu)
         part = split_rows(rows, self.split, self.budget.neighbours)
 
-        rho, rho_phi = np.zeros(len(part)), np.zeros(len(part))
+        rho, rho_phi, overlap = (np.zeros(len(part)) for _ in range(3))
         for step, (trained_on, applied_to) in enumerate(self.split.pairs):
             report("private nuisances", 0.1 + 0.5 * step / len(self.split.pairs))
             training = self._training_rows(rows, part, trained_on, persons, columns)
-            nuisances = self._fit_nuisances(training, mechanisms, self._stage_one(mu))
+            nuisances, start = self._fit_nuisances(training, mechanisms, self._stage_one(mu))
             chosen = _chosen(part, applied_to)
             pair = self.learner.pair(rows.treated[chosen], rows.outcome[chosen], rows.x[chosen], nuisances)
-            rho[chosen], rho_phi[chosen] = pair.rho, pair.rho_phi
+            rho[chosen], rho_phi[chosen], overlap[chosen] = pair.rho, pair.rho_phi, pair.overlap
         report("private second stage", 0.6)
-        problem = self._second_stage_problem(rows, part, rho * rows.present, rho_phi * rows.present, persons, columns)
-        model, kept = self._second_stage(problem, mechanisms, nuisances)
+        start = start if self.split.kind == "none" else None  # a start holds for the rows that it was learned from
+        problem = self._second_stage_problem(
+            rows, part, rho * rows.present, rho_phi * rows.present, persons, columns, start
+        )
+        reserved = self._reserved_for_average(mu)
+        model, kept = self._second_stage(problem, mechanisms, nuisances, reserved)
+        average = self._average(
+            problem, model, overlap[_chosen(part, self.split.second_stage_part)], mechanisms, reserved
+        )
         report("release", 1.0)
-        return Executed(self._release(mechanisms, persons, model), kept)
+        return Executed(self._release(mechanisms, persons, self._at_queries(model, problem), average), kept)
 
     def _count_persons(self, rows: Rows, mechanisms: Mechanisms) -> tuple[int, float]:
         """The number of persons: public under replace-one, released with noise otherwise; and the μ left."""
@@ -139,11 +151,9 @@ class Pipeline:
         self, rows: Rows, persons: int, mechanisms: Mechanisms, mu: float
     ) -> tuple[ColumnMoments | None, float]:
         """Moments of the covariates, if a stage needs them, and the μ left."""
-        if not any(
-            isinstance(stage, Moments) for stage in (self.second_stage, getattr(self.first_stage, "settings", None))
-        ):
+        if not isinstance(self.second_stage, Moments) and not isinstance(_own(self.first_stage), MomentsNuisance):
             return None, mu
-        enough = (np.sqrt(self.schema.width) / (0.01 * persons * mu)) ** 2
+        enough = (np.sqrt(self.schema.width) / (0.005 * persons * mu)) ** 2
         shares = Shares({"columns": min(COLUMNS_SHARE, float(enough)), "rest": 1 - min(COLUMNS_SHARE, float(enough))})
         described = ColumnRows(
             x=rows.x,
@@ -166,7 +176,7 @@ class Pipeline:
             return min(gdp_mu(self.budget.epsilon / 2, self.budget.delta / 2), mu)
         if not self.split.stages_share_budget:
             return mu
-        return mu * (len(self.first_stage.paid(self.learner.needs)) * STAGE_ONE_SHARE) ** 0.5
+        return mu * share_of(self.first_stage, self.learner.needs) ** 0.5
 
     def _persons_in(self, part: int | None, persons: int) -> float:
         """The public number that sums over a part are divided by."""
@@ -183,11 +193,14 @@ class Pipeline:
             neighbours=self.budget.neighbours,
             part=trained_on,
             columns=columns,
+            propensity_floor=self.propensity_floor,
         )
 
-    def _fit_nuisances(self, training: TrainingRows, mechanisms: Mechanisms, mu: float) -> FittedNuisances:
-        predictors = self.first_stage.fit(training, self.learner.needs, mechanisms, mu)
-        return FittedNuisances(self.schema, self.propensity_floor, predictors)
+    def _fit_nuisances(
+        self, training: TrainingRows, mechanisms: Mechanisms, mu: float
+    ) -> tuple[FittedNuisances, EffectStart | None]:
+        fitted = self.first_stage.fit(training, self.learner.needs, mechanisms, mu)
+        return FittedNuisances(self.schema, self.propensity_floor, fitted.predictors), fitted.start
 
     def _second_stage_problem(
         self,
@@ -197,6 +210,7 @@ class Pipeline:
         rho_phi: np.ndarray,
         persons: int,
         columns: ColumnMoments | None,
+        start: EffectStart | None,
     ) -> Problem:
         used = self.split.second_stage_part
         chosen = _chosen(part, used)
@@ -204,29 +218,31 @@ class Pipeline:
             x=rows.x[chosen],
             rho=rho[chosen],
             rho_phi=rho_phi[chosen],
+            treated=rows.treated[chosen],
             person=rows.person_numbers(chosen) if self.schema.max_rows_per_person > 1 else None,
             reference=reference_points(self.schema),
             n=self._persons_in(used, persons),
             span=self.schema.outcome.range,
-            curvature=self.learner.curvature,
+            curvature=self.learner.curvature(start.treated) if start else self.learner.curvature(),
             multiplier=self.learner.multiplier,
             two_valued=self.schema.outcome.binary,
             neighbours=self.budget.neighbours,
             rows_per_person=self.schema.max_rows_per_person,
             part=used,
             columns=columns,
+            start=start,
         )
 
     def _second_stage(
-        self, problem: Problem, mechanisms: Mechanisms, nuisances: FittedNuisances
+        self, problem: Problem, mechanisms: Mechanisms, nuisances: FittedNuisances, reserved: float
     ) -> tuple[Model, CuratorNotes | KernelOracle | None]:
         if self.calibration == "paper":
             return self._as_printed(problem, mechanisms, nuisances)
-        mu = mechanisms.accountant.gaussian_left(problem.part)
+        mu = math.sqrt(mechanisms.accountant.gaussian_left(problem.part) ** 2 - reserved**2)
         if isinstance(self.second_stage, Kernel):
             oracle = self.second_stage.fit_oracle(problem, mechanisms, mu, "effect")
             return (oracle.model, oracle) if self.queries is None else (self._asked(oracle, problem), None)
-        return self._at_queries(self.second_stage.fit(problem, mechanisms, mu, "effect"), problem), None
+        return self.second_stage.fit(problem, mechanisms, mu, "effect"), None
 
     def _as_printed(
         self, problem: Problem, mechanisms: Mechanisms, nuisances: FittedNuisances
@@ -238,7 +254,7 @@ class Pipeline:
         )
         claim = {"epsilon": self.budget.epsilon, "delta": self.budget.delta}
         if isinstance(self.second_stage, PaperFeatures):
-            return self._at_queries(paper_function(self.second_stage, problem, mechanisms, **claim), problem), None
+            return paper_function(self.second_stage, problem, mechanisms, **claim), None
 
         def score(x: np.ndarray, a: float, y: float, g: np.ndarray) -> np.ndarray:
             pair = self.learner.pair(np.full(len(x), a), np.full(len(x), y), x, nuisances)
@@ -256,14 +272,32 @@ class Pipeline:
         values = oracle.effect(self.queries)
         return PointsModel(points=self.queries.tolist(), values=values.tolist(), sds=sds.tolist())
 
+    def _reserved_for_average(self, mu: float) -> float:
+        """The μ kept for the average effect; none where the model has no value of its own at every row."""
+        unknown = self.calibration == "paper" or isinstance(self.second_stage, Kernel)
+        return 0.0 if unknown else mu * math.sqrt(AVERAGE_SHARE)
+
+    def _average(
+        self, problem: Problem, model: Model, overlap: np.ndarray, mechanisms: Mechanisms, mu: float
+    ) -> Average | None:
+        if mu == 0:
+            return None
+        limit = self.schema.outcome.range
+        effect = np.clip(model.value(problem.x), -limit, limit)
+        guess = float(np.clip(model.value(problem.reference).mean(), -limit, limit))
+        if isinstance(model, MomentsModel):
+            guess = float(np.clip(model.coefficients[0], -limit, limit))
+        average = private_average(problem, effect, overlap, guess, mechanisms, mu)
+        return Average(value=average.value, sd=average.sd)
+
     def _at_queries(self, model: Model, problem: Problem) -> Model:
         """A released function, kept at the declared points only if there are any."""
-        if self.queries is None:
+        if self.queries is None or isinstance(model, PointsModel):
             return model
         values, sds = model.value(self.queries), model.sd(self.queries, problem.reference)
         return PointsModel(points=self.queries.tolist(), values=values.tolist(), sds=sds.tolist())
 
-    def _release(self, mechanisms: Mechanisms, persons: int, model: Any) -> Release:
+    def _release(self, mechanisms: Mechanisms, persons: int, model: Any, average: Average | None) -> Release:
         proven = self.calibration == "proven"
         return Release(
             library=__version__,
@@ -285,16 +319,19 @@ class Pipeline:
             ),
             charges=[_charged(charge, self.split.parts) for charge in mechanisms.accountant.charges],
             model=model,
+            average=average,
         )
 
 
 def _gaussian(stage: FirstStage, needs: tuple[str, ...]) -> bool:
     """Whether all that these nuisances release is Gaussian; of a stage that is not ours, nothing is known."""
-    if isinstance(stage, KnownPropensity):
-        stage = first_stage_named(stage.outcome)
-    if isinstance(stage, RegressionNuisance):
-        return isinstance(stage.settings, Features | Moments)
-    return not stage.paid(needs)
+    own = _own(stage)
+    return isinstance(own, FeaturesNuisance | MomentsNuisance) or not own.paid(needs)
+
+
+def _own(stage: FirstStage) -> FirstStage:
+    """The stage that spends the budget, behind a propensity that is known."""
+    return first_stage_named(stage.outcome) if isinstance(stage, KnownPropensity) else stage
 
 
 def _chosen(part: np.ndarray, wanted: int | None) -> np.ndarray:

@@ -11,7 +11,7 @@ from dpcate.errors import InputError
 from dpcate.tables import as_columns
 
 if TYPE_CHECKING:
-    from dpcate.release import Release
+    from dpcate.release import Average, Release
 
 
 def effect(release: "Release", X: Any) -> np.ndarray:
@@ -24,8 +24,7 @@ def effect_interval(
     release: "Release", X: Any, alpha: float = 0.1, simultaneous: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:
     """Equal-tailed normal intervals, each alone or all together; never wider than the outcome's range allows."""
-    if isinstance(alpha, bool) or not isinstance(alpha, int | float) or not 0 < alpha < 1:
-        raise InputError("alpha must lie between 0 and 1; 0.1 gives 90% intervals")
+    _require_level(alpha)
     x, present = _encoded(release, X)
     points = len(np.unique(x[present], axis=0)) if simultaneous else 1
     centre = release.model.value(x)
@@ -42,12 +41,34 @@ def multiplier(alpha: float, points: int) -> float:
     return float(norm.isf(alpha / (2 * max(points, 1))))
 
 
-def ate(release: "Release", X: Any) -> float:
-    """The mean effect over the rows of X that have all values; X is public."""
+def ate(release: "Release", X: Any = None) -> float:
+    """The mean effect over the private population, or over the rows of a public X that have all values."""
+    if X is None:
+        return _average(release).value
     effects = effect(release, X)
     if not np.isfinite(effects).any():
         raise InputError("X holds no row with all covariates; the average effect needs at least one")
     return math.fsum(effects[np.isfinite(effects)]) / int(np.isfinite(effects).sum())
+
+
+def ate_interval(release: "Release", alpha: float = 0.05) -> tuple[float, float]:
+    """Equal-tailed normal interval for the mean effect over the private population."""
+    _require_level(alpha)
+    average = _average(release)
+    half = norm.isf(alpha / 2) * average.sd
+    low, high = _bounded(release, np.array([average.value - half, average.value + half]))
+    return float(low), float(high)
+
+
+def _average(release: "Release") -> "Average":
+    if release.average is None:
+        raise InputError("this release holds no average over the private population: ask for one over public rows X")
+    return release.average
+
+
+def _require_level(alpha: float) -> None:
+    if isinstance(alpha, bool) or not isinstance(alpha, int | float) or not 0 < alpha < 1:
+        raise InputError("alpha must lie between 0 and 1; 0.1 gives 90% intervals")
 
 
 def _encoded(release: "Release", X: Any) -> tuple[np.ndarray, np.ndarray]:

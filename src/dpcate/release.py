@@ -77,6 +77,13 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     calibration: Literal["proven", "paper"]
 
 
+class Average(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The effect averaged over the private population, paid for, and the sd of its error."""
+
+    value: float
+    sd: float
+
+
 class _Document(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The JSON layout."""
 
@@ -94,6 +101,7 @@ class _Document(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     spec: Spec
     charges: list[ChargedMechanism]
     model: Model
+    average: Average | None = None
 
 
 class Release(msgspec.Struct, frozen=True, kw_only=True):
@@ -115,6 +123,7 @@ class Release(msgspec.Struct, frozen=True, kw_only=True):
     spec: Spec
     charges: list[ChargedMechanism]
     model: Model
+    average: Average | None = None
 
     def __post_init__(self) -> None:
         numbers = [self.epsilon, self.delta, self.spec.propensity_floor]
@@ -126,6 +135,8 @@ class Release(msgspec.Struct, frozen=True, kw_only=True):
             raise ReleaseError("the charges of a release must be finite numbers and not negative")
         if not all(abs(number) <= _LARGEST for number in _numbers(msgspec.to_builtins(self.model))):
             raise ReleaseError(f"the numbers in the model of a release must not exceed {_LARGEST:g}")
+        if self.average and not (math.isfinite(self.average.value) and 0 <= self.average.sd < math.inf):
+            raise ReleaseError("the average effect of a release must be a finite number, and so must its sd")
         if self.model.width != self.schema.width:
             raise ReleaseError("the model of a release does not fit its schema")
 
@@ -140,9 +151,13 @@ class Release(msgspec.Struct, frozen=True, kw_only=True):
         """
         return query.effect_interval(self, X, alpha, simultaneous)
 
-    def ate(self, X: Any) -> float:
-        """The effect averaged over the public rows X."""
+    def ate(self, X: Any = None) -> float:
+        """The effect averaged over the private population, or over the public rows X if they are given."""
         return query.ate(self, X)
+
+    def ate_interval(self, alpha: float = 0.05) -> tuple[float, float]:
+        """(low, high) at level 1 − alpha for the average effect over the private population."""
+        return query.ate_interval(self, alpha)
 
     def to_json(self) -> bytes:
         fields = {name: getattr(self, name) for name in self.__struct_fields__}

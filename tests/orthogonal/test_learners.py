@@ -42,7 +42,7 @@ def test_r_learner_is_the_general_form_with_overlap_weights():
     special, general = R().pair(T, Y, X, Truth()), overlap.pair(T, Y, X, Truth())
     assert np.allclose(special.rho, general.rho)
     assert np.allclose(special.rho_phi, general.rho_phi)
-    assert (overlap.curvature, overlap.multiplier) == pytest.approx((R().curvature, R().multiplier))
+    assert (overlap.curvature(0.3), overlap.multiplier) == pytest.approx((R().curvature(0.3), R().multiplier))
 
 
 def test_dr_learner_is_the_doubly_robust_score():

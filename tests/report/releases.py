@@ -21,14 +21,14 @@ SCHEMA = dpcate.Schema(
 
 
 @functools.cache
-def usual(**options):
+def usual():
     """A private release of 2,000 simulated patients."""
     draws = np.random.default_rng(0)
     age, sex = draws.uniform(18, 100, 2000), draws.choice(["f", "m"], 2000)
     treated = draws.binomial(1, 0.5, 2000)
     outcome = 4 + treated * (0.6 - 0.015 * (age - 60) + 0.2 * (sex == "f")) + draws.normal(0, 0.4, 2000)
     table = {"age": age, "sex": sex, "ward": draws.choice(["medical", "surgical", "cardiac"], 2000)}
-    estimator = dpcate.PrivateCATE(SCHEMA, epsilon=1.0, delta=1e-6, **options)
+    estimator = dpcate.PrivateCATE(SCHEMA, epsilon=1.0, delta=1e-6, second_stage="features", nuisance="features")
     return estimator.fit(outcome, treated, X={**table}).release_
 
 
@@ -64,5 +64,5 @@ def crowded(covariates=300):
     spec = msgspec.structs.replace(usual().spec, nuisance="known propensity " * 30, second_stage="kernel")
     return msgspec.structs.replace(
         usual(), schema=schema, charges=charges, epsilon=25.0, delta=0.4, neighbours="add-or-remove-one", spec=spec,
-        model=PointsModel(points=points, values=[0.1, -0.2], sds=[0.1, 0.1]), library="9" * 200,
+        average=None, model=PointsModel(points=points, values=[0.1, -0.2], sds=[0.1, 0.1]), library="9" * 200,
     )  # fmt: skip

@@ -12,6 +12,7 @@ from releases import SCHEMA, crowded, seeded, unknown_proof, unproven, usual
 import dpcate
 from dpcate.errors import InputError
 from dpcate.models import PointsModel
+from dpcate.release import Average
 from dpcate.report import certificate_html, read_profiles, report_html
 from dpcate.report.words import guess_rate, guesses
 
@@ -133,6 +134,14 @@ def test_declared_points_are_tabulated_with_and_without_intervals():
     told = text(report_html(msgspec.structs.replace(usual(), model=silent)))
     assert "59 years f medical 0.25" in told
     assert "no intervals" in told
+
+
+def test_the_average_over_the_people_in_the_data_is_told_where_it_was_paid_for():
+    averaged = msgspec.structs.replace(usual(), average=Average(value=-0.25, sd=0.05))
+    told = text(report_html(averaged))
+    assert "On average over the people in the data, the estimated effect on rbc is −0.25 million/µl" in told
+    assert "−0.33 to −0.17, lies below zero" in told
+    assert "On average" not in text(report_html(msgspec.structs.replace(usual(), average=None)))
 
 
 def write(folder, content):

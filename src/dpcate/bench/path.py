@@ -1,12 +1,11 @@
 """How long adaptive questions to one noise path take, and what they hold in memory."""
 
-import resource
-import sys
 import time
 from dataclasses import dataclass
 
 import numpy as np
 
+from dpcate.bench.memory import peak_bytes
 from dpcate.models.kernels import gram
 from dpcate.privacy import noise_source
 from dpcate.privacy.path import NoisePath
@@ -32,7 +31,7 @@ class PathTiming:
 def time_questions(questions: int = 10_000, width: int = 2, bandwidth: float = 0.3) -> PathTiming:
     """Ask one point at a time, at points that fill the box evenly."""
     points = np.outer(np.arange(1, questions + 1), np.sqrt(np.arange(2, width + 2) + 0.1)) % 1.0
-    before = _peak_bytes()
+    before = peak_bytes()
     path = NoisePath(lambda A, B: gram("gaussian", bandwidth, A, B), sd=1.0, noise=noise_source(0))
     seconds = np.zeros(questions)
     for step, point in enumerate(points):
@@ -45,11 +44,5 @@ def time_questions(questions: int = 10_000, width: int = 2, bandwidth: float = 0
         seconds_per_block=tuple(float(seconds[i : i + BLOCK].sum()) for i in range(0, questions, BLOCK)),
         last_hundred=float(seconds[-LAST:].sum()),
         predicted_last_hundred=float(seconds[:BLOCK].sum() / work[:BLOCK].sum() * work[-LAST:].sum()),
-        growth_bytes=_peak_bytes() - before,
+        growth_bytes=peak_bytes() - before,
     )
-
-
-def _peak_bytes() -> int:
-    """The most memory this process has held so far."""
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit

@@ -2,8 +2,11 @@
 
 Each column gets polynomials in z = (x − m)/s, cut off at ±3, orthonormal under the Beta law with that mean and sd
 (Legendre's if the column is uniform; a column of two values gets its line only). Products of low degree join them where
-there are few columns. Means and sds are released numbers, so the basis is public.
+they are asked for. Means and sds are released numbers, so the basis is public.
 """
+
+import dataclasses
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.stats import beta
@@ -12,7 +15,51 @@ Term = tuple[tuple[int, int], ...]  # (column, degree) pairs; () is the constant
 
 REACH = 3.0  # where z is cut off
 CEILING = 3.5  # where a basis function is cut off
+PAIR_DEGREE = 3  # the largest total degree of a product of two columns
 _GRID = np.linspace(0, 1, 401)
+
+
+@dataclass(frozen=True)
+class Basis:
+    """Polynomials per column, and the terms in use."""
+
+    means: np.ndarray
+    sds: np.ndarray
+    polynomials: tuple[np.ndarray, ...]
+    terms: tuple[Term, ...]
+
+    @classmethod
+    def additive(cls, means: np.ndarray, sds: np.ndarray, degree: int, highest: int) -> "Basis":
+        """The constant and every column up to `degree`; columns may grow up to `highest` later."""
+        polynomials = tuple(column_polynomials(m, s, max(degree, highest)) for m, s in zip(means, sds, strict=True))
+        singles = (
+            ((j, k),) for j, matrix in enumerate(polynomials) for k in range(1, min(degree, len(matrix) - 1) + 1)
+        )
+        return cls(means, sds, polynomials, ((), *singles))
+
+    @property
+    def width(self) -> int:
+        return len(self.means)
+
+    def degree(self, column: int) -> int:
+        return len(self.polynomials[column]) - 1
+
+    def grown(self, paired: list[int], deepened: list[int]) -> "Basis":
+        """With products of low degree between the first columns, and all degrees of the second."""
+        pairs = [
+            ((j, k), (i, r))
+            for position, j in enumerate(paired)
+            for i in paired[position + 1 :]
+            for k in range(1, min(PAIR_DEGREE - 1, self.degree(j)) + 1)
+            for r in range(1, min(PAIR_DEGREE - k, self.degree(i)) + 1)
+        ]
+        deep = [((j, k),) for j in deepened for k in range(1, self.degree(j) + 1)]
+        known = set(self.terms)
+        return dataclasses.replace(self, terms=(*self.terms, *(term for term in pairs + deep if term not in known)))
+
+    def at(self, x: np.ndarray, terms: tuple[Term, ...] | None = None) -> np.ndarray:
+        """One column per term."""
+        return evaluate_basis(x, self.means, self.sds, self.polynomials, self.terms if terms is None else terms)
 
 
 def column_polynomials(mean: float, sd: float, degree: int) -> np.ndarray:
@@ -32,33 +79,21 @@ def column_polynomials(mean: float, sd: float, degree: int) -> np.ndarray:
     return np.linalg.inv(triangle)
 
 
-def basis_terms(degrees: list[int], pairs: int) -> list[Term]:
-    """The constant, every column's degrees, and products of two columns up to total degree pairs + 1."""
-    columns = range(len(degrees))
-    terms: list[Term] = [(), *(((j, k),) for j in columns for k in range(1, degrees[j] + 1))]
-    terms += [
-        ((j, k), (i, r))
-        for j in columns
-        for i in range(j + 1, len(degrees))
-        for k in range(1, min(pairs, degrees[j]) + 1)
-        for r in range(1, min(pairs, degrees[i]) + 1)
-        if k + r <= pairs + 1
-    ]
-    return terms
-
-
 def evaluate_basis(
-    x: np.ndarray, means: np.ndarray, sds: np.ndarray, polynomials: list[np.ndarray], terms: list[Term]
+    x: np.ndarray,
+    means: np.ndarray,
+    sds: np.ndarray,
+    polynomials: tuple[np.ndarray, ...],
+    terms: tuple[Term, ...],
 ) -> np.ndarray:
     """One column per term."""
     single = {}
-    for j, coefficients in enumerate(polynomials):
+    for j in {column for term in terms for column, _ in term}:
         z = np.clip((x[:, j] - means[j]) / sds[j], -REACH, REACH)
-        values = np.vander(z, len(coefficients), increasing=True) @ coefficients
-        for k in range(1, len(coefficients)):
-            single[j, k] = np.clip(values[:, k], -CEILING, CEILING)
+        values = np.vander(z, len(polynomials[j]), increasing=True) @ polynomials[j]
+        single[j] = np.clip(values, -CEILING, CEILING)
     out = np.ones((len(x), len(terms)))
     for position, term in enumerate(terms):
-        for factor in term:
-            out[:, position] *= single[factor]
+        for column, degree in term:
+            out[:, position] *= single[column][:, degree]
     return out

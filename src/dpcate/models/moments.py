@@ -1,4 +1,4 @@
-"""A function as a linear combination of basis functions with independent posterior variances."""
+"""A function as a linear combination of basis functions, with the posterior covariance of its coefficients."""
 
 import math
 
@@ -12,7 +12,10 @@ from dpcate.models.basis import evaluate_basis
 class MomentsModel(
     msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind", tag="moments"
 ):
-    """Released numbers: the columns' means and sds, the basis, coefficients, variances, and what the basis lacks."""
+    """Released numbers: the columns' means and sds, the basis, coefficients, their covariance, what the basis lacks.
+
+    Coefficients are uncorrelated but for those that `correlated` lists, whose correlations are `correlation`.
+    """
 
     means: list[float]
     sds: list[float]
@@ -20,10 +23,12 @@ class MomentsModel(
     terms: list[list[tuple[int, int]]]
     coefficients: list[float]
     variances: list[float]
+    correlated: list[int]
+    correlation: list[list[float]]
     truncation_variance: float
 
     def __post_init__(self) -> None:
-        entries = [entry for matrix in self.polynomials for row in matrix for entry in row]
+        entries = [entry for matrix in [*self.polynomials, self.correlation] for row in matrix for entry in row]
         numbers = [*self.means, *self.sds, *self.coefficients, *self.variances, self.truncation_variance, *entries]
         if not all(math.isfinite(number) for number in numbers):
             raise ReleaseError("a model must consist of finite numbers")
@@ -38,6 +43,11 @@ class MomentsModel(
         known = [len(matrix) for matrix in self.polynomials]
         if not all(0 <= j < len(known) and 1 <= k < known[j] for term in self.terms for j, k in term):
             raise ReleaseError("a term of the basis names a column or degree that does not exist")
+        square = {len(row) for row in self.correlation} <= {len(self.correlated)}
+        if len(self.correlation) != len(self.correlated) or not square:
+            raise ReleaseError("the correlations of the coefficients must be a square table")
+        if not all(0 <= place < len(self.terms) for place in self.correlated):
+            raise ReleaseError("the correlations name a coefficient that does not exist")
 
     @property
     def width(self) -> int:
@@ -48,8 +58,14 @@ class MomentsModel(
 
     def sd(self, x: np.ndarray, reference: np.ndarray) -> np.ndarray:
         """Privacy noise, sampling noise and nuisance error in the coefficients, and degrees beyond the basis."""
-        return np.sqrt(self._basis(x) ** 2 @ np.asarray(self.variances) + self.truncation_variance)
+        spread = self._basis(x) * np.sqrt(self.variances)
+        total = (spread**2).sum(axis=1)
+        if self.correlated:
+            part = spread[:, self.correlated]
+            total += ((part @ np.asarray(self.correlation)) * part).sum(axis=1) - (part**2).sum(axis=1)
+        return np.sqrt(np.maximum(total, 0.0) + self.truncation_variance)
 
     def _basis(self, x: np.ndarray) -> np.ndarray:
-        polynomials = [np.asarray(matrix) for matrix in self.polynomials]
-        return evaluate_basis(x, np.asarray(self.means), np.asarray(self.sds), polynomials, self.terms)
+        polynomials = tuple(np.asarray(matrix) for matrix in self.polynomials)
+        terms = tuple(tuple(term) for term in self.terms)
+        return evaluate_basis(x, np.asarray(self.means), np.asarray(self.sds), polynomials, terms)

@@ -9,13 +9,13 @@ import numpy as np
 from dpcate.errors import InputError
 from dpcate.nuisance.targets import TrainingRows, centre_of
 from dpcate.privacy import Mechanisms, Shares
-from dpcate.regress import Features, Moments
+from dpcate.regress import EffectStart, Features
 from dpcate.schema import Schema
 
 Array = np.ndarray
 Predictor = Callable[[Array], Array]
 
-PROPENSITY_WEIGHT = 0.4  # its share of a stage of moments, next to one for each outcome model
+EACH_SHARE = 0.15  # of μ² for each nuisance that is paid for, when the stages share the budget
 
 
 @dataclass(frozen=True)
@@ -39,23 +39,34 @@ class FittedNuisances:
         return np.clip(self.predictors[target](x), self.schema.outcome.low, self.schema.outcome.high)
 
 
+@dataclass(frozen=True)
+class FirstFit:
+    """Predictors of the needed nuisances, and what was learned of the effect on the way, if anything."""
+
+    predictors: Mapping[str, Predictor]
+    start: EffectStart | None = None
+
+
 class FirstStage(Protocol):
     name: str
 
     def paid(self, needs: tuple[str, ...]) -> tuple[str, ...]:
         """Which of the needed nuisances will spend budget."""
 
-    def fit(
-        self, training: TrainingRows, needs: tuple[str, ...], mechanisms: Mechanisms, mu: float
-    ) -> Mapping[str, Predictor]:
+    def fit(self, training: TrainingRows, needs: tuple[str, ...], mechanisms: Mechanisms, mu: float) -> FirstFit:
         """Predictors of all needed nuisances, spending at most μ."""
 
 
-@dataclass(frozen=True)
-class RegressionNuisance:
-    """Every nuisance by a private regression that also serves as second stage."""
+def share_of(stage: FirstStage, needs: tuple[str, ...]) -> float:
+    """The part of μ² that the first stage gets when the stages share the budget; zero where nothing is paid for."""
+    return getattr(stage, "share", EACH_SHARE * len(stage.paid(needs)))
 
-    settings: Features | Moments
+
+@dataclass(frozen=True)
+class FeaturesNuisance:
+    """Every nuisance by a private regression of its own, the one that also serves as second stage."""
+
+    settings: Features
 
     @property
     def name(self) -> str:
@@ -64,13 +75,8 @@ class RegressionNuisance:
     def paid(self, needs: tuple[str, ...]) -> tuple[str, ...]:
         return needs
 
-    def fit(
-        self, training: TrainingRows, needs: tuple[str, ...], mechanisms: Mechanisms, mu: float
-    ) -> Mapping[str, Predictor]:
-        propensity = PROPENSITY_WEIGHT if isinstance(self.settings, Moments) else 1.0
-        weights = {target: propensity if target == "propensity" else 1.0 for target in needs}
-        total = sum(weights.values())
-        shares = Shares({target: weight / total for target, weight in weights.items()}) if needs else {}
+    def fit(self, training: TrainingRows, needs: tuple[str, ...], mechanisms: Mechanisms, mu: float) -> FirstFit:
+        shares = Shares({target: 1 / len(needs) for target in needs}) if needs else {}
 
         def predictor(target: str) -> Predictor:
             label = target if training.part is None else f"{target} on part {training.part + 1}"
@@ -80,18 +86,20 @@ class RegressionNuisance:
             centre = centre_of(training.schema, target)
             return lambda x: centre + model.value(x)
 
-        return {target: predictor(target) for target in needs}
+        return FirstFit({target: predictor(target) for target in needs})
 
 
 def first_stage_named(nuisance: "str | FirstStage") -> FirstStage:
     """One of the names, or an object such as `KnownPropensity(0.5)`."""
+    from dpcate.nuisance.moments import MomentsNuisance
     from dpcate.nuisance.network import NetworkNuisance
 
+    if nuisance == "moments":
+        return MomentsNuisance()
     if nuisance == "network":
         return NetworkNuisance()
-    regressions = {"moments": Moments, "features": Features}
-    if isinstance(nuisance, str) and nuisance in regressions:
-        return RegressionNuisance(regressions[nuisance]())
+    if nuisance == "features":
+        return FeaturesNuisance(Features())
     if not isinstance(nuisance, str) and hasattr(nuisance, "paid") and hasattr(nuisance, "fit"):
         return nuisance
     raise InputError(

@@ -1,5 +1,6 @@
 """Nuisances that are known without looking at the rows, and therefore cost nothing."""
 
+import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -7,7 +8,7 @@ import numpy as np
 
 from dpcate.encoding import decode_covariates
 from dpcate.errors import InputError
-from dpcate.nuisance.first_stage import FirstStage, Predictor, first_stage_named
+from dpcate.nuisance.first_stage import FirstFit, FirstStage, Predictor, first_stage_named, share_of
 from dpcate.nuisance.targets import TrainingRows
 from dpcate.privacy import Mechanisms
 from dpcate.schema import Schema
@@ -25,7 +26,7 @@ class KnownPropensity:
     """
 
     probability: float | KnownFunction
-    outcome: "str | FirstStage" = "features"
+    outcome: "str | FirstStage" = "moments"
 
     def __post_init__(self) -> None:
         constant = not callable(self.probability)
@@ -39,11 +40,15 @@ class KnownPropensity:
     def paid(self, needs: tuple[str, ...]) -> tuple[str, ...]:
         return first_stage_named(self.outcome).paid(_without_propensity(needs))
 
-    def fit(
-        self, training: TrainingRows, needs: tuple[str, ...], mechanisms: Mechanisms, mu: float
-    ) -> Mapping[str, Predictor]:
-        models = first_stage_named(self.outcome).fit(training, _without_propensity(needs), mechanisms, mu)
-        return {**models, "propensity": _predictor(training.schema, self.probability)}
+    @property
+    def share(self) -> float:
+        return share_of(first_stage_named(self.outcome), ("outcome",))
+
+    def fit(self, training: TrainingRows, needs: tuple[str, ...], mechanisms: Mechanisms, mu: float) -> FirstFit:
+        known = _predictor(training.schema, self.probability)
+        aware = dataclasses.replace(training, propensity=known)
+        fitted = first_stage_named(self.outcome).fit(aware, _without_propensity(needs), mechanisms, mu)
+        return FirstFit({**fitted.predictors, "propensity": known}, fitted.start)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,10 +72,8 @@ class KnownNuisances:
             raise InputError(f"this learner needs KnownNuisances to give {', '.join(missing)}")
         return ()
 
-    def fit(
-        self, training: TrainingRows, needs: tuple[str, ...], mechanisms: Mechanisms, mu: float
-    ) -> Mapping[str, Predictor]:
-        return {target: _predictor(training.schema, getattr(self, target)) for target in needs}
+    def fit(self, training: TrainingRows, needs: tuple[str, ...], mechanisms: Mechanisms, mu: float) -> FirstFit:
+        return FirstFit({target: _predictor(training.schema, getattr(self, target)) for target in needs})
 
 
 def _without_propensity(needs: tuple[str, ...]) -> tuple[str, ...]:

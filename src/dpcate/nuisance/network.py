@@ -6,12 +6,11 @@ Losses of two-valued targets are scaled by a public factor so that the clip does
 """
 
 import dataclasses
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from dpcate.nuisance.first_stage import Predictor
+from dpcate.nuisance.first_stage import FirstFit, Predictor
 from dpcate.nuisance.targets import TrainingRows, centre_of
 from dpcate.privacy import Mechanisms, SampledGaussian
 from dpcate.regress import DPSGD
@@ -36,12 +35,10 @@ class NetworkNuisance:
     def paid(self, needs: tuple[str, ...]) -> tuple[str, ...]:
         return needs
 
-    def fit(
-        self, training: TrainingRows, needs: tuple[str, ...], mechanisms: Mechanisms, mu: float
-    ) -> Mapping[str, Predictor]:
+    def fit(self, training: TrainingRows, needs: tuple[str, ...], mechanisms: Mechanisms, mu: float) -> FirstFit:
         trainer = self._trainer()
         each = trainer.affordable(training.problem(needs[0]), mechanisms, mu, times=len(needs)) if needs else None
-        return {target: _predictor(trainer, training, target, mechanisms, each) for target in needs}
+        return FirstFit({target: _predictor(trainer, training, target, mechanisms, each) for target in needs})
 
     def _trainer(self) -> DPSGD:
         return DPSGD(**dataclasses.asdict(self))

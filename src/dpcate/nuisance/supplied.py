@@ -8,14 +8,13 @@ data and only predicts. A bare model declares nothing and is refused.
 import copy
 import math
 import warnings
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from dpcate.errors import InputError
-from dpcate.nuisance.first_stage import Predictor
+from dpcate.nuisance.first_stage import FirstFit, Predictor
 from dpcate.nuisance.targets import TrainingRows, centre_of
 from dpcate.privacy import Declared, Mechanisms, Neighbours
 
@@ -90,15 +89,13 @@ class SuppliedNuisances:
             raise InputError(f"this learner needs SuppliedNuisances to give {', '.join(missing)}")
         return tuple(target for target in needs if isinstance(getattr(self, target), Private))
 
-    def fit(
-        self, training: TrainingRows, needs: tuple[str, ...], mechanisms: Mechanisms, mu: float
-    ) -> Mapping[str, Predictor]:
+    def fit(self, training: TrainingRows, needs: tuple[str, ...], mechanisms: Mechanisms, mu: float) -> FirstFit:
         if training.schema.max_rows_per_person > 1 and self.paid(needs):
             raise InputError("supplied private models protect single rows; they need max_rows_per_person = 1")
         for target in self.paid(needs):
             spent = getattr(self, target).spends(target, training.neighbours)
             mechanisms.external(f"{target} by a supplied model", spent, part=training.part)
-        return {target: self._predictor(target, training) for target in needs}
+        return FirstFit({target: self._predictor(target, training) for target in needs})
 
     def _predictor(self, target: str, training: TrainingRows) -> Predictor:
         declared = getattr(self, target)

@@ -1,5 +1,6 @@
 """Each nuisance as a private regression: its rows, its public range, what a typical row weighs."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +14,7 @@ from dpcate.schema import Schema
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingRows:
-    """The rows that train one set of nuisances, and the public facts around them."""
+    """The rows that train one set of nuisances, and the public facts around them; `propensity` where it is known."""
 
     schema: Schema
     rows: Rows
@@ -22,6 +23,8 @@ class TrainingRows:
     neighbours: Neighbours
     part: int | None
     columns: ColumnMoments | None = None
+    propensity_floor: float = 0.05
+    propensity: Callable[[np.ndarray], np.ndarray] | None = None
 
     def __repr__(self) -> str:
         return "<TrainingRows: sealed>"
@@ -41,6 +44,7 @@ class TrainingRows:
             x=rows.x[self.chosen],
             rho=weight,
             rho_phi=weight * label,
+            treated=treated,
             person=rows.person_numbers(self.chosen) if self.schema.max_rows_per_person > 1 else None,
             reference=reference_points(self.schema),
             n=self.n,

@@ -23,8 +23,11 @@ _GRID = np.linspace(0.001, 0.999, 999)
 
 @dataclass(frozen=True)
 class OrthogonalPair:
+    """ρ and ρφ of each row, and `overlap`, its λ(π): what ρ is on average over the arms."""
+
     rho: Array
     rho_phi: Array
+    overlap: Array
 
     def __repr__(self) -> str:
         return "<OrthogonalPair: sealed>"
@@ -44,9 +47,8 @@ class Learner(Protocol):
     name: str
     needs: tuple[str, ...]
 
-    @property
-    def curvature(self) -> float:
-        """ρ at π = 1/2, averaged over the arms: how much a row weighs, before any row is seen."""
+    def curvature(self, propensity: float = 0.5) -> float:
+        """λ(π), ρ averaged over the arms: how much a typical row weighs."""
 
     @property
     def multiplier(self) -> float:
@@ -62,15 +64,18 @@ class Learner(Protocol):
 class R:
     name: str = "r"
     needs: tuple[str, ...] = ("outcome", "propensity")
-    curvature: float = 0.25
     multiplier: float = 0.5
+
+    def curvature(self, propensity: float = 0.5) -> float:
+        return propensity * (1 - propensity)
 
     def limits(self, floor: float, span: float) -> tuple[float, float]:
         return (1 - floor) ** 2, (1 - floor) * span
 
     def pair(self, treated: Array, outcome: Array, x: Array, nuisances: Nuisances) -> OrthogonalPair:
-        w = treated - nuisances.propensity(x)
-        return OrthogonalPair(w * w, w * (outcome - nuisances.outcome(x)))
+        pi = nuisances.propensity(x)
+        w = treated - pi
+        return OrthogonalPair(w * w, w * (outcome - nuisances.outcome(x)), pi * (1 - pi))
 
 
 @dataclass(frozen=True)
@@ -101,9 +106,8 @@ class Weight:
 
     needs = ("outcome_control", "outcome_treated", "propensity")
 
-    @property
-    def curvature(self) -> float:
-        return float(np.mean([self._rho(arm, np.array([0.5]))[0] for arm in (0.0, 1.0)]))
+    def curvature(self, propensity: float = 0.5) -> float:
+        return float(self.weight(np.array([propensity]))[0])
 
     @property
     def multiplier(self) -> float:
@@ -122,7 +126,7 @@ class Weight:
         rho = np.maximum(self._rho(treated, pi), 0.0)
         residual = outcome - np.where(treated == 1, mu1, mu0)
         correction = self.weight(pi) * (treated - pi) / (pi * (1 - pi)) * residual
-        return OrthogonalPair(rho, correction + rho * (mu1 - mu0))
+        return OrthogonalPair(rho, correction + rho * (mu1 - mu0), self.weight(pi))
 
     def _rho(self, treated: Array | float, pi: Array) -> Array:
         return (treated - pi) * self.derivative(pi) + self.weight(pi)

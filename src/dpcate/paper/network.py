@@ -8,6 +8,7 @@ can rest on it. It exists to compare with the paper.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -15,6 +16,8 @@ import numpy as np
 from scipy.optimize import minimize
 
 from dpcate.errors import InputError
+
+HESSIAN_COLUMNS = 32  # computed at once
 
 
 @dataclass(frozen=True)
@@ -56,18 +59,17 @@ class SmoothNetwork:
                 method="L-BFGS-B",
                 options={"maxiter": steps, "maxfun": 2 * steps, "ftol": 0.0, "gtol": 1e-12},
             )
-            hessian = np.asarray(jax.jit(jax.hessian(objective))(fitted.x))
+            hessian = np.asarray(_hessian(objective, fitted.x))
         return cls(sizes, fitted.x, hessian + damping * np.eye(len(start)), penalty)
 
     def value(self, points: np.ndarray) -> np.ndarray:
         with require_jax().enable_x64(True):
-            return np.asarray(_forward(self.sizes)(self.theta, points))
+            return np.asarray(_compiled(self.sizes)[0](self.theta, points))
 
     def jacobian(self, points: np.ndarray) -> np.ndarray:
         """∇g(x; θ̂), one row per point."""
-        jax = require_jax()
-        with jax.enable_x64(True):
-            return np.asarray(jax.jacobian(_forward(self.sizes))(self.theta, points))
+        with require_jax().enable_x64(True):
+            return np.asarray(_compiled(self.sizes)[1](self.theta, points))
 
     def inverse_at(self, queries: np.ndarray, z: np.ndarray) -> np.ndarray:
         """2 J H⁻¹ ∇g(z), one column per row of z: the paper's h."""
@@ -88,6 +90,24 @@ def require_jax() -> Any:
     if jax is None:
         raise InputError("a network needs the extra: pip install 'dpcate[network]'")
     return jax
+
+
+@lru_cache
+def _compiled(sizes: tuple[int, ...]) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """g and ∇g at many points, compiled once per shape: a search asks for them thousands of times."""
+    jax, forward = require_jax(), _forward(sizes)
+    gradient = jax.grad(lambda theta, x: forward(theta, x[None])[0])
+    return jax.jit(forward), jax.jit(jax.vmap(gradient, (None, 0)))
+
+
+def _hessian(objective: Callable[..., Any], theta: np.ndarray) -> Any:
+    """Column by column, a few at a time: all at once would hold every row's activations for every parameter."""
+    jax = require_jax()
+    gradient = jax.grad(objective)
+    columns = jax.jit(
+        lambda basis: jax.lax.map(lambda v: jax.jvp(gradient, (theta,), (v,))[1], basis, batch_size=HESSIAN_COLUMNS)
+    )
+    return columns(np.eye(len(theta)))
 
 
 def _forward(sizes: tuple[int, ...]) -> Callable[..., Any]:

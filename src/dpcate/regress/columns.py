@@ -1,7 +1,8 @@
 """Private means and spreads of the encoded columns: what a standardised basis is built from.
 
-Two passes: a coarse one with the public bound of the unit box, shrunk towards the uniform law, and a refined one
-clipped around the coarse answer. Everything after the two sums is post-processing.
+Two passes: a coarse one with the public bound of the unit box, and a refined one clipped around the coarse answer. What
+follows the two sums is post-processing: means are shrunk towards the middle, variances get the posterior mean under a
+lognormal prior, so that noise never makes a column look nearly constant (its basis functions would explode).
 """
 
 import math
@@ -12,9 +13,12 @@ import numpy as np
 from dpcate.privacy import Mechanisms, Neighbours, Noisy
 from dpcate.privacy.sensitivity import clipped_sum
 
-UNIFORM_VARIANCE = 1 / 12
-MEAN_PRIOR, VARIANCE_PRIOR = 0.25, 0.08  # prior sds of a column's mean and variance
-LEAST_VARIANCE, LARGEST_VARIANCE = 0.004, 0.25
+MEAN_PRIOR = 0.25  # prior sd of a column's mean
+TYPICAL_VARIANCE, VARIANCE_DOUBT = 0.035, 0.9  # median and log-sd of a column's variance
+LEAST_VARIANCE, LARGEST_VARIANCE = 0.0009, 0.25
+COARSE_SHARE = 0.35  # of μ²
+_GRID = np.exp(np.linspace(math.log(LEAST_VARIANCE), math.log(LARGEST_VARIANCE), 80))
+_LOG_PRIOR = -0.5 * ((np.log(_GRID) - math.log(TYPICAL_VARIANCE)) / VARIANCE_DOUBT) ** 2
 
 
 @dataclass(frozen=True)
@@ -48,30 +52,41 @@ class ColumnRows:
 
 
 def private_columns(rows: ColumnRows, mechanisms: Mechanisms, mu: float) -> ColumnMoments:
-    """Half of μ² for each pass."""
-    q, each = rows.x.shape[1], mu / math.sqrt(2)
-    centred = rows.x - 0.5
+    q, centred = rows.x.shape[1], rows.x - 0.5
     coarse = rows.mean(
-        np.hstack([centred, centred**2]), math.sqrt(q * (0.25 + 0.0625)), mechanisms, each, "columns: coarse moments"
+        np.hstack([centred, centred**2]),
+        math.sqrt(q * (0.25 + 0.0625)),
+        mechanisms,
+        mu * math.sqrt(COARSE_SHARE),
+        "columns: coarse moments",
     )
-    mean, mean_variance = _shrunk(coarse.value[:q], 0.0, MEAN_PRIOR**2, coarse.sd)
-    second, second_variance = _shrunk(coarse.value[q:], UNIFORM_VARIANCE, VARIANCE_PRIOR**2, coarse.sd)
-    variance = np.clip(second - mean**2, LEAST_VARIANCE, LARGEST_VARIANCE)
-    variance_error = second_variance + 4 * mean**2 * mean_variance
+    mean, doubt = _shrunk(coarse.value[:q], MEAN_PRIOR**2, coarse.sd)
+    noise = coarse.sd**2 + 4 * mean**2 * doubt + 2 * doubt**2
+    log_weights = _LOG_PRIOR + _likelihood(coarse.value[q:] - mean**2, noise)
+    variance = _expected(log_weights)
 
     z = centred - mean
-    bound = 1.2 * math.sqrt(variance.sum() + q * mean_variance + 0.03 * q)
-    refined = rows.mean(np.hstack([z, z**2 - variance]), bound, mechanisms, each, "columns: refined moments")
-    shift, left = _shrunk(refined.value[:q], 0.0, mean_variance, refined.sd)
-    change = refined.value[q:] * variance_error / (variance_error + refined.sd**2)
-    floor = max(
-        LEAST_VARIANCE, 0.5 * refined.sd * math.sqrt(float(np.mean(variance_error / (variance_error + refined.sd**2))))
+    bound = 1.2 * math.sqrt(float((variance + doubt + 2 * variance**2).sum()))
+    refined = rows.mean(
+        np.hstack([z, z**2 - variance]), bound, mechanisms, mu * math.sqrt(1 - COARSE_SHARE), "columns: refined moments"
     )
-    spread = np.clip(variance + change - shift**2, floor, LARGEST_VARIANCE)
+    shift, left = _shrunk(refined.value[:q], doubt, refined.sd)
+    seen = variance + refined.value[q:] - shift**2
+    log_weights = log_weights + _likelihood(seen, refined.sd**2 + 4 * shift**2 * left)
+    spread = np.clip(_expected(log_weights), 0.0025, LARGEST_VARIANCE)
     return ColumnMoments(0.5 + mean + shift, np.sqrt(spread), math.sqrt(left))
 
 
-def _shrunk(value: np.ndarray, centre: float, prior: float, sd: float) -> tuple[np.ndarray, float]:
-    """Posterior mean and variance of a number with this prior, observed with noise of this sd."""
+def _shrunk(value: np.ndarray, prior: float, sd: float) -> tuple[np.ndarray, float]:
+    """Posterior mean and variance of numbers around zero with this prior variance, observed with noise of this sd."""
     gain = prior / (prior + sd**2)
-    return centre + gain * (value - centre), prior * (1 - gain)
+    return gain * value, prior * (1 - gain)
+
+
+def _likelihood(seen: np.ndarray, noise: np.ndarray) -> np.ndarray:
+    return -0.5 * (seen[:, None] - _GRID) ** 2 / noise[:, None]
+
+
+def _expected(log_weights: np.ndarray) -> np.ndarray:
+    weights = np.exp(log_weights - log_weights.max(axis=1, keepdims=True))
+    return weights @ _GRID / weights.sum(axis=1)

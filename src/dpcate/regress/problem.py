@@ -1,11 +1,15 @@
 """What a private regression is given: rows as (x, ρ, ρφ), and the public facts around them."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dpcate.privacy import Neighbours
 from dpcate.regress.columns import ColumnMoments
+
+if TYPE_CHECKING:
+    from dpcate.regress.moments import EffectStart
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -15,8 +19,10 @@ class Problem:
     Public: `reference`, points that fill the covariates' box; `n`, the fixed number by which sums are
     divided; `span`, the width of the range in which g can lie a priori; `curvature`, ρ of a typical row;
     `multiplier`, what a unit of outcome does to ρφ; `two_valued`, whether the outcome takes two values
-    only; `part`, which part of the rows this is; `columns`, released moments of x, for stages that need them.
-    Private: the rows, and `person`, who owns each row, numbered 0..persons−1; None where nobody owns two.
+    only; `part`, which part of the rows this is; `columns`, released moments of x, and `start`, what a first
+    stage learned of g, for stages that can use them.
+    Private: the rows; `person`, who owns each row, numbered 0..persons−1, None where nobody owns two; `treated`,
+    each row's arm, None where arms are not told apart.
     """
 
     x: np.ndarray
@@ -32,7 +38,9 @@ class Problem:
     rows_per_person: int
     part: int | None
     person: np.ndarray | None = None
+    treated: np.ndarray | None = None
     columns: ColumnMoments | None = None
+    start: "EffectStart | None" = None
 
     def __repr__(self) -> str:
         return "<Problem: sealed>"

@@ -1,14 +1,13 @@
 """The report: what was estimated and for whom, the effects, the promise in plain words, what was paid, the proofs."""
 
-import base64
 from html import escape
 
 import numpy as np
 
 from dpcate.models import PointsModel
-from dpcate.plots import Curve, common_span, effect_curve, picture, small_figure
 from dpcate.release import ChargedMechanism, Release
 from dpcate.report import proofs, words
+from dpcate.report.figures import curves
 from dpcate.report.markup import (
     banners,
     decimals_for,
@@ -21,11 +20,9 @@ from dpcate.report.markup import (
     table,
 )
 from dpcate.report.profiles import Profiles, usual_profiles
-from dpcate.schema import Category
 
 ALPHA = 0.1
 _LEVEL = f"{1 - ALPHA:.0%}"
-_MOST_FIGURES = 40
 _MOST_NAMED = 8
 _MOST_CHARGES = 12  # a longer list is folded behind a summary
 _SCALE = (0.1, 0.5, 1.0, 3.0, 5.0, 10.0)
@@ -36,7 +33,7 @@ def report_html(release: Release, profiles: Profiles | None = None, content: byt
     sections = [
         _opening(release),
         _estimated(release),
-        _curves(release),
+        "" if isinstance(release.model, PointsModel) else curves(release, ALPHA),
         _profiles(release, profiles or usual_profiles(release)),
         _reading(release),
         _privacy(release),
@@ -77,21 +74,33 @@ def _lead(release: Release) -> str:
 
 
 def _short_answer(release: Release) -> str:
-    """The effect at the reference profile, where the release has one."""
-    if isinstance(release.model, PointsModel):
-        return ""
-    covariates = release.schema.covariates
-    rest = {name: [covariate.resting] for name, covariate in covariates.items()}
-    effect, (low, high) = release.effect(rest)[0], (end[0] for end in release.effect_interval(rest, ALPHA))
+    """The average effect and the effect at the reference profile, where the release has them."""
+    told, effect_is = [], f"the estimated effect on {escape(release.schema.outcome.name)} is"
+    if release.average is not None:
+        shown = _estimate(release, release.ate(), *release.ate_interval(ALPHA))
+        told.append(f"<p>On average over the people in the data, {effect_is} {shown}</p>")
+    if not isinstance(release.model, PointsModel):
+        rest = {name: [covariate.resting] for name, covariate in release.schema.covariates.items()}
+        shown = _estimate(release, release.effect(rest)[0], *(end[0] for end in release.effect_interval(rest, ALPHA)))
+        told.append(f"<p>At the reference profile ({escape(_reference(release))}), {effect_is} {shown}</p>")
+    return f'<section class="short"><h2>In short</h2>\n{"".join(told)}</section>' if told else ""
+
+
+def _estimate(release: Release, effect: float, low: float, high: float) -> str:
     decimals = decimals_for(high - low)
     unit = f" {release.schema.outcome.unit}" if release.schema.outcome.unit else ""
-    who = ", ".join(f"{name} {words.value(c, c.resting)}" for name, c in list(covariates.items())[:_MOST_NAMED])
-    who += f" and {len(covariates) - _MOST_NAMED} more" if len(covariates) > _MOST_NAMED else ""
     side = "above zero" if low > 0 else "below zero" if high < 0 else "on both sides of zero"
-    shown = [fixed(effect, decimals, signed=True) + unit, fixed(low, decimals), fixed(high, decimals)]
-    return f"""<section class="short"><h2>In short</h2>
-<p>At the reference profile ({escape(who)}), the estimated effect on {escape(release.schema.outcome.name)} is
-<strong>{escape(shown[0])}</strong>. Its {_LEVEL} interval, {shown[1]} to {shown[2]}, lies {side}.</p></section>"""
+    return (
+        f"<strong>{fixed(effect, decimals, signed=True)}{escape(unit)}</strong>. The {_LEVEL} interval, "
+        f"{fixed(low, decimals)} to {fixed(high, decimals)}, lies {side}."
+    )
+
+
+def _reference(release: Release) -> str:
+    covariates = release.schema.covariates
+    named = [f"{name} {words.value(c, c.resting)}" for name, c in list(covariates.items())[:_MOST_NAMED]]
+    more = f" and {len(covariates) - _MOST_NAMED} more" if len(covariates) > _MOST_NAMED else ""
+    return ", ".join(named) + more
 
 
 def _estimated(release: Release) -> str:
@@ -110,48 +119,6 @@ being treated and not being treated. Above zero, the treatment raises the outcom
 {table("Characteristics that the effect may depend on", ("Characteristic", "Declared values", "Reference"), rows)}
 <p class="note">Values beyond the declared bounds were moved to the nearest one, and the effect is not known there. The
 reference is where a characteristic rests below while another one varies.</p></section>"""  # fmt: skip
-
-
-def _curves(release: Release) -> str:
-    if isinstance(release.model, PointsModel):
-        return ""
-    names = list(release.schema.covariates)
-    curves = [effect_curve(release, name, ALPHA) for name in names[:_MOST_FIGURES]]
-    span = common_span(curves)
-    panels = "\n".join(_panel(release, curve, span) for curve in curves)
-    left_out = (
-        f"<p>Shown are the first {_MOST_FIGURES} of {len(names)} characteristics.</p>"
-        if len(names) > _MOST_FIGURES
-        else ""
-    )
-    outcome = release.schema.outcome
-    scale = escape(outcome.name + (f" ({outcome.unit})" if outcome.unit else ""))
-    return f"""<section><h2>How the effect varies</h2>
-<p>Each picture varies one characteristic and keeps the others at their reference. The height is the effect on {scale},
-on the same scale in every picture; the thin grey line is no effect. Shaded bands and bars are {_LEVEL} intervals, for
-each point alone.</p>
-<div class="panels">
-{panels}
-</div>{left_out}</section>"""
-
-
-def _panel(release: Release, curve: Curve, span: tuple[float, float]) -> str:
-    image = base64.b64encode(picture(small_figure(release, curve, span))).decode()
-    return f"""<figure><img alt="{escape(_alt(release, curve))}" src="data:image/png;base64,{image}">
-<figcaption>{escape(curve.covariate)}</figcaption></figure>"""
-
-
-def _alt(release: Release, curve: Curve) -> str:
-    """The picture in words: levels one by one, a range by its ends."""
-    covariate = release.schema.covariates[curve.covariate]
-    places = range(len(curve.at)) if isinstance(covariate, Category) else (0, len(curve.at) // 2, -1)
-    decimals = decimals_for(float((curve.high - curve.low).min()))
-    told = [
-        f"{fixed(curve.effect[place], decimals, signed=True)} ({fixed(curve.low[place], decimals)} to "
-        f"{fixed(curve.high[place], decimals)}) at {words.value(covariate, curve.at[place])}"
-        for place in places
-    ]
-    return f"Effect along {curve.covariate}: {'; '.join(told)}"
 
 
 def _profiles(release: Release, profiles: Profiles) -> str:

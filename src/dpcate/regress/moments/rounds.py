@@ -1,0 +1,218 @@
+"""Rounds of clipped scores, each followed by a Bayesian update: how the functions of all blocks are fitted together.
+
+A round counts residual sizes, chooses clips and where to look, and releases a score. Where to look is water-filling:
+the weights d² that leave the least total variance in what matters. All else is a function of released numbers.
+"""
+
+import dataclasses
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpcate.models.basis import Basis
+from dpcate.regress.moments import rules
+from dpcate.regress.moments.belief import Belief, Evidence, Gram, Observation
+from dpcate.regress.moments.rows import MomentRows
+from dpcate.regress.moments.sizes import Sizes, counted
+
+UNCENTRED = 0.06  # typical correlation between two basis functions that should have none
+SLOPE, SLOPE_VARIANCE, SLOPE_DRIFT = 0.85, 0.04, 0.005  # what clipping leaves of a score's response, a priori
+SLOPE_RANGE = (0.3, 1.5)
+CORRELATED, CORRELATION = 0.15, 0.4  # how many pairs of terms are correlated, and how strongly
+SCALE_SPREAD = 0.3  # prior variance of a term's second moment around 1
+WORTH_DEEPENING = 0.3  # the probability from which a column may grow
+
+
+@dataclass(frozen=True)
+class Block:
+    """One of the functions that are fitted together.
+
+    `curvature` is E[u·s], `pull` E[u²] by group, `importance` what a unit of its variance costs the user.
+    """
+
+    evidence: Evidence
+    curvature: float
+    pull: np.ndarray
+    importance: float
+    slope: float = SLOPE
+    slope_variance: float = SLOPE_VARIANCE
+
+
+@dataclass(frozen=True)
+class Step:
+    """A round's score, where it looked, its noise, and the moves that followed."""
+
+    score: np.ndarray
+    direction: np.ndarray
+    sd: float
+    move: np.ndarray
+
+
+@dataclass(frozen=True)
+class State:
+    """What is known between rounds."""
+
+    basis: Basis
+    mean_error: float
+    blocks: tuple[Block, ...]
+    sizes: Sizes
+    last: Step | None = None
+
+    def beliefs(self, n: float) -> list[Belief]:
+        return [block.evidence.belief(self.basis.terms, self.sampling(block, n)) for block in self.blocks]
+
+    def sampling(self, block: Block, n: float) -> float:
+        """The variance that rows leave in a coefficient of a unit feature."""
+        residual = float((self.sizes.share * block.pull) @ self.sizes.scale**2)
+        return residual / (n * block.curvature**2)
+
+    def with_evidence(self, evidence: list[Evidence]) -> "State":
+        blocks = tuple(
+            dataclasses.replace(block, evidence=new) for block, new in zip(self.blocks, evidence, strict=True)
+        )
+        return dataclasses.replace(self, blocks=blocks)
+
+
+def played(
+    state: State,
+    rows: MomentRows,
+    mu: float,
+    name: str,
+    clip: rules.Clip,
+    *,
+    constants_only: bool = False,
+    two_valued: bool = False,
+) -> State:
+    """One round, spending μ."""
+    beliefs = state.beliefs(rows.n)
+    mean, variance = (np.array([getattr(belief, part) for belief in beliefs]) for part in ("mean", "variance"))
+    if two_valued:
+        sizes = dataclasses.replace(state.sizes, reach=np.full(2, rows.limit / 2))
+    else:
+        counts = rows.sizes(mean, mu * math.sqrt(rules.SIZE_SHARE), f"{name}, residual sizes")
+        sizes, mu = counted(counts, rows.edges(), state.sizes), mu * math.sqrt(1 - rules.SIZE_SHARE)
+    state = dataclasses.replace(state, sizes=sizes)
+    effective = len(beliefs) if constants_only else variance.sum() ** 2 / (variance**2).sum()
+    gentle = rules.gentleness(rows.n, mu, effective)
+    clips = np.minimum(np.maximum(clip.residual * gentle * sizes.scale, sizes.reach), rows.limit / 2)
+
+    def norm_bound(weight: np.ndarray) -> float:
+        """The typical norm of a clipped score, large ones counting more."""
+        norms = clips**2 * sum(w * block.pull for w, block in zip(weight.sum(axis=1), state.blocks, strict=True))
+        gentler = 1.0 if constants_only else gentle
+        return clip.norm * gentler * math.sqrt(float(sizes.share @ norms**2 / (sizes.share @ norms)))
+
+    if constants_only:
+        weight = np.zeros_like(mean)
+        weight[:, 0] = 1 / len(beliefs)
+    else:
+        guess = np.array([[block.importance] for block in state.blocks])
+        sd = rows.swaps * norm_bound(guess / guess.sum()) / (rows.n * mu)
+        importance, precision = (
+            np.repeat([getattr(block, part) for block in state.blocks], mean.shape[1])
+            for part in ("importance", "curvature")
+        )
+        weight = water_filled(variance.ravel(), importance, (precision / sd) ** 2).reshape(mean.shape)
+    bound, direction = norm_bound(weight), np.sqrt(weight)
+    noisy = rows.scores(mean, clips, direction, bound, mu, f"{name}, scores")
+    return _updated(
+        state, Step(noisy.value.reshape(mean.shape), direction, noisy.sd, np.zeros_like(mean)), mean, variance, rows.n
+    )
+
+
+def _updated(state: State, step: Step, mean: np.ndarray, variance: np.ndarray, n: float) -> State:
+    """The score as an observation of every coefficient that it looked at."""
+    seen = step.direction > 1e-6
+    scale = np.maximum(step.direction, 1e-150)
+    blocks = [_with_slope(block, state.last, step, row) for row, block in enumerate(state.blocks)]
+    evidence = []
+    for row, block in enumerate(blocks):
+        response = block.curvature * block.slope
+        others = variance[row].sum() - variance[row]
+        centring = np.r_[others[0], np.full(len(others) - 1, variance[row, 0])]
+        model = UNCENTRED**2 * others + state.mean_error**2 * centring + block.slope_variance * variance[row]
+        noise = (step.sd / scale[row] / response) ** 2 + model
+        evidence.append(
+            block.evidence.and_also(
+                Observation(
+                    step=np.where(seen[row], step.score[row] / scale[row] / response, 0.0),
+                    start=mean[row],
+                    precision=np.where(seen[row], 1 / noise, 0.0),
+                )
+            )
+        )
+    after = dataclasses.replace(state, blocks=tuple(blocks)).with_evidence(evidence)
+    move = np.array([belief.mean for belief in after.beliefs(n)]) - mean
+    return dataclasses.replace(after, last=dataclasses.replace(step, move=move))
+
+
+def _with_slope(block: Block, last: Step | None, step: Step, row: int) -> Block:
+    """How much the score fell along the last move, over how much it should have, shrunk to what was believed."""
+    if last is None or last.move.shape != step.direction.shape:
+        return block
+    both = (step.direction[row] > 1e-6) & (last.direction[row] > 1e-6)
+    gram, move = block.evidence.gram, last.move[row]
+    expected = block.curvature * float((gram.times(move) if gram else move)[both] @ move[both])
+    if expected < 1e-12:
+        return block
+    before, now = (one.score[row, both] / one.direction[row, both] for one in (last, step))
+    noise = (step.sd / step.direction[row, both]) ** 2 + (last.sd / last.direction[row, both]) ** 2
+    seen, doubt = float((before - now) @ move[both]) / expected, float(noise @ move[both] ** 2) / expected**2
+    prior = block.slope_variance + SLOPE_DRIFT
+    slope = float(np.clip(block.slope + (seen - block.slope) * prior / (prior + doubt), *SLOPE_RANGE))
+    return dataclasses.replace(block, slope=slope, slope_variance=prior * doubt / (prior + doubt))
+
+
+def grown(state: State, rows: MomentRows) -> State:
+    """Products between the columns that matter most, and more degrees for those that very likely matter."""
+    beliefs = state.beliefs(rows.n)
+    importance = np.zeros(state.basis.width)
+    for belief in beliefs:
+        for term, size in zip(state.basis.terms, belief.mean**2 + belief.variance, strict=True):
+            if len(term) == 1:
+                importance[term[0][0]] += size
+    paired = sorted(np.argsort(-importance, kind="stable")[: rules.PAIRED_COLUMNS].tolist())
+    deep = [j for j in paired if beliefs[-1].matters[(j,)] > WORTH_DEEPENING]
+    basis = state.basis.grown(paired, deep)
+    rows.describe(basis)
+    return dataclasses.replace(state, basis=basis, last=None)
+
+
+def with_gram(state: State, rows: MomentRows, count: int, mu: float, name: str) -> State:
+    """Release the second moment of the terms that matter most: columns that go together cease to mislead."""
+    size = sum(belief.mean**2 + belief.variance for belief in state.beliefs(rows.n))
+    order = 1 + np.argsort(-size[1:], kind="stable")
+    chosen = np.sort(order[:count])
+    noisy = rows.second_moment(chosen, 1.2 * math.sqrt(len(chosen)), mu, f"{name}: second moments")
+    gram = Gram(chosen, _shrunk_gram(noisy.value, noisy.sd, rows.n))
+    evidence = [dataclasses.replace(block.evidence, gram=gram) for block in state.blocks]
+    return dataclasses.replace(state.with_evidence(evidence), last=None)
+
+
+def _shrunk_gram(matrix: np.ndarray, sd: float, n: float) -> np.ndarray:
+    """Most pairs of terms are uncorrelated: shrink entry by entry, and keep the matrix well conditioned."""
+    noise = sd**2 / 2 + 1 / n
+    ratio = CORRELATION**2 / noise
+    log_odds = math.log(CORRELATED / (1 - CORRELATED)) + 0.5 * (
+        matrix**2 / noise * ratio / (1 + ratio) - math.log1p(ratio)
+    )
+    shrunk = matrix * ratio / (1 + ratio) / (1 + np.exp(-np.clip(log_odds, -30, 30)))
+    own = 1 + (np.diag(matrix) - 1) * SCALE_SPREAD / (SCALE_SPREAD + 2 * noise)
+    np.fill_diagonal(shrunk, np.clip(own, 0.3, 8.0))
+    values, vectors = np.linalg.eigh(shrunk)
+    return (vectors * np.maximum(values, 0.1)) @ vectors.T
+
+
+def water_filled(variance: np.ndarray, importance: np.ndarray, capacity: np.ndarray) -> np.ndarray:
+    """argmin over w ≥ 0, Σw = 1, of Σ importanceⱼ / (1/varianceⱼ + capacityⱼ·wⱼ), by bisection on the level."""
+    start, rise = 1 / np.maximum(variance, 1e-12) / capacity, np.sqrt(importance / capacity)
+    low, high = 0.0, float(((1 + start) / rise).max())
+    for _ in range(100):
+        level = (low + high) / 2
+        if np.maximum(level * rise - start, 0.0).sum() > 1:
+            high = level
+        else:
+            low = level
+    weight = np.maximum(high * rise - start, 0.0)
+    return weight / weight.sum()

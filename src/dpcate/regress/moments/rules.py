@@ -1,0 +1,53 @@
+"""The public rules of the moments engine: functions of n·μ, the number of columns and the outcome's range alone.
+
+Every constant was chosen on random problems of our own (docs/moments.md says which), none on a published benchmark.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+SIZE_SHARE = 0.04  # of a round, for the counts of residual sizes
+GENTLEST = 3.0  # how much less is clipped, at most, where sampling noise outweighs privacy noise (as a square)
+GRAM_SHARE = 0.07  # of a stage, for the second moment of the terms that matter
+GRAM_NOISE = 0.3  # its largest tolerated noise, as a spectral norm
+FEWEST_GRAM = 4
+PAIRED_COLUMNS = 5
+EFFECT_SIZES = np.array([0.12, 0.25, 0.5, 1.0])  # of a column's line, in units of the outcome's scale
+OUTCOME_SIZES = np.array([0.12, 0.25, 0.5, 1.0])
+PROPENSITY_SIZES = np.array([0.03, 0.06, 0.12, 0.24])
+EFFECT_COLUMNS = np.array([3.0, 10.0])  # how many columns may matter
+OUTCOME_COLUMNS = np.array([1.0, 3.0, 10.0])
+
+
+@dataclass(frozen=True)
+class Clip:
+    """Where residuals are clipped, in units of their scale, and the norm bound relative to that."""
+
+    residual: float
+    norm: float
+
+
+EARLY, LATE, FIRST = Clip(1.5, 0.75), Clip(1.7, 0.85), Clip(1.5, 1.2)
+
+
+def first_degree(signal: float, width: int) -> int:
+    """Degree 4 at once where columns are few or the budget large; others may grow it later."""
+    return 4 if width <= 5 or signal > 600 * width else 3
+
+
+def highest_degree(signal: float) -> int:
+    """How far a column that matters may grow."""
+    return 8 if signal > 300 else 4
+
+
+def gram_terms(signal: float) -> int:
+    """How many terms' second moments can be released without drowning in noise; 0 if too few to bother."""
+    most = int((GRAM_NOISE * signal * math.sqrt(GRAM_SHARE) / 1.7) ** (2 / 3))
+    return most if most >= FEWEST_GRAM else 0
+
+
+def gentleness(n: float, mu: float, effective: float) -> float:
+    """≥ 1: clip less where privacy noise is below sampling noise, since clipping biases and costs little there."""
+    return math.sqrt(float(np.clip(math.sqrt(n * mu**2 / (4 * effective)), 1.0, GENTLEST)))

@@ -1,0 +1,138 @@
+"""The second stage by moments: the effect alone, from where the first stage left it or from nothing."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpcate.errors import InputError
+from dpcate.models.basis import Basis
+from dpcate.models.moments import MomentsModel
+from dpcate.privacy import Mechanisms
+from dpcate.regress.moments import rules
+from dpcate.regress.moments.belief import Belief, Evidence, Prior
+from dpcate.regress.moments.rounds import Block, State, grown, played, with_gram
+from dpcate.regress.moments.rows import MomentRows
+from dpcate.regress.moments.sizes import Sizes
+from dpcate.regress.moments.together import EffectStart
+from dpcate.regress.offset import private_offset
+from dpcate.regress.problem import Problem
+
+CONSTANT_SHARE = 0.06  # of μ², for the constant before the rounds
+ROUNDS_ON, ROUNDS_ANEW = 5, 7  # going on from a first stage, and starting anew
+LARGEST_TAIL = 0.8  # of the energy in a column's upper degrees, for all degrees beyond
+
+
+@dataclass(frozen=True, kw_only=True)
+class Moments:
+    """Settings of M3; what is None follows from public numbers."""
+
+    rounds: int | None = None
+
+    name = "moments"
+
+    def __post_init__(self) -> None:
+        rounds = self.rounds
+        if rounds is not None and (isinstance(rounds, bool) or not isinstance(rounds, int) or not 1 <= rounds <= 20):
+            raise InputError("rounds must be a whole number from 1 to 20, or None for the default rule")
+
+    def fit(
+        self, problem: Problem, mechanisms: Mechanisms, mu: float, name: str, *, interval: bool = True
+    ) -> MomentsModel:
+        """The private function, spending μ in all."""
+        rows = _effect_rows(problem, mechanisms)
+        on = problem.start is not None
+        state = self._on(problem, rows, mu, name) if on else self._anew(problem, rows, mechanisms, mu, name)
+        return _model(state, state.beliefs(rows.n)[0], problem.start.confounding if on else 0.0)
+
+    def _on(self, problem: Problem, rows: MomentRows, mu: float, name: str) -> State:
+        state = _continued(problem, problem.start)
+        rows.describe(state.basis)
+        rounds = self.rounds or ROUNDS_ON
+        for number in range(rounds):
+            label = f"{name}: round {number + 1}"
+            state = played(state, rows, mu / math.sqrt(rounds), label, rules.LATE, two_valued=problem.two_valued)
+        return state
+
+    def _anew(self, problem: Problem, rows: MomentRows, mechanisms: Mechanisms, mu: float, name: str) -> State:
+        signal = problem.signal(mu)
+        gram = rules.gram_terms(signal)
+        left = 1 - CONSTANT_SHARE - (rules.GRAM_SHARE if gram else 0.0)
+        state = _from_offset(problem, mechanisms, mu * math.sqrt(CONSTANT_SHARE), signal, name)
+        rows.describe(state.basis)
+        rounds = self.rounds or ROUNDS_ANEW
+        for number in range(rounds):
+            if number == 1:
+                state = grown(state, rows)
+                spent = mu * math.sqrt(rules.GRAM_SHARE)
+                state = with_gram(state, rows, gram, spent, name) if gram else state
+            clip = rules.EARLY if number < rounds / 2 else rules.LATE
+            spent, label = mu * math.sqrt(left / rounds), f"{name}: round {number + 1}"
+            state = played(state, rows, spent, label, clip, two_valued=problem.two_valued)
+        return state
+
+
+def _effect_rows(problem: Problem, mechanisms: Mechanisms) -> MomentRows:
+    """Scores ρφ − ρg as residuals: the pull is already in them."""
+    present = problem.rho > 0
+    arm = np.zeros(len(present)) if problem.treated is None else problem.treated
+    return MomentRows(
+        x=problem.x, target=problem.rho_phi, slopes=problem.rho[:, None], pulls=present.astype(float)[:, None],
+        group=arm.astype(int), present=present, n=problem.n, limit=problem.score_limit,
+        low=-problem.span, high=problem.span, neighbours=problem.neighbours, rows_per_person=problem.rows_per_person,
+        part=problem.part, mechanisms=mechanisms,
+    )  # fmt: skip
+
+
+def _continued(problem: Problem, start: EffectStart) -> State:
+    """The effect's block of the first stage; its residuals, times what a unit of outcome does to a score."""
+    factor = 2 * problem.multiplier * np.array([start.treated, 1 - start.treated])
+    sizes = Sizes(start.sizes.scale * factor, np.full(2, 0.4), start.sizes.reach * factor, start.sizes.share)
+    block = Block(
+        start.evidence, problem.curvature, np.ones(2), 1.0, slope=start.slope, slope_variance=start.slope_variance
+    )
+    return State(start.basis, start.mean_error, (block,), sizes)
+
+
+def _from_offset(problem: Problem, mechanisms: Mechanisms, mu: float, signal: float, name: str) -> State:
+    """A private constant, and effects of the size of the outcome's residuals around it."""
+    offset, columns = private_offset(problem, mechanisms, mu, name), problem.columns
+    scale = min(offset.score_scale / problem.multiplier, problem.span)
+    variance = offset.sd**2 + (offset.score_scale / offset.curvature) ** 2 / problem.n + (0.05 * scale) ** 2
+    degree, highest = rules.first_degree(signal, len(columns.means)), rules.highest_degree(signal)
+    basis = Basis.additive(columns.means, columns.sds, degree, highest)
+    prior = Prior(offset.value, variance, scale * rules.EFFECT_SIZES, rules.EFFECT_COLUMNS, basis.width)
+    block = Block(Evidence(prior), offset.curvature, np.ones(2), 1.0)
+    error = columns.mean_error / float(columns.sds.mean())
+    return State(basis, error, (block,), Sizes.prior(offset.score_scale, 0.4))
+
+
+def _model(state: State, belief: Belief, confounding: float) -> MomentsModel:
+    basis, gram = state.basis, state.blocks[0].evidence.gram
+    used = [max(degree for term in basis.terms for j, degree in term if j == column) for column in range(basis.width)]
+    variances = belief.variance.copy()
+    variances[0] += confounding
+    polynomials = [matrix[: k + 1, : k + 1] for matrix, k in zip(basis.polynomials, used, strict=True)]
+    return MomentsModel(
+        means=basis.means.tolist(),
+        sds=basis.sds.tolist(),
+        polynomials=[matrix.tolist() for matrix in polynomials],
+        terms=[list(term) for term in basis.terms],
+        coefficients=belief.mean.tolist(),
+        variances=variances.tolist(),
+        correlated=[] if gram is None else gram.chosen.tolist(),
+        correlation=[] if belief.correlation is None else belief.correlation.tolist(),
+        truncation_variance=_truncation(basis, belief),
+    )
+
+
+def _truncation(basis: Basis, belief: Belief) -> float:
+    """Degrees beyond the basis, by how the energy of each column falls from its lower to its upper degrees."""
+    energy = belief.mean**2 + belief.variance
+    total = 0.0
+    for column in range(basis.width):
+        own = [energy[row] for row, term in enumerate(basis.terms) if len(term) == 1 and term[0][0] == column]
+        lower, upper = sum(own[: len(own) // 2]), sum(own[len(own) // 2 :])
+        if len(own) > 1:
+            total += upper * min(LARGEST_TAIL, 2 * math.sqrt(upper / lower))
+    return float(total)

@@ -1,0 +1,195 @@
+"""Propensity, outcome and effect fitted together: the first stage of moments.
+
+With  w = a − π(x),  the outcome is  y = m(x) + w·τ(x) + e,  and functions of x are uncorrelated with w times functions
+of x. So m and τ are two blocks of one regression: no residual is left with a treated and a control half, which clipping
+would bias, and what is learned of τ on the way is not lost: the second stage starts from it.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpcate.models.basis import Basis
+from dpcate.privacy import Mechanisms, Neighbours
+from dpcate.regress.columns import ColumnMoments
+from dpcate.regress.moments import rules
+from dpcate.regress.moments.belief import Evidence, Prior
+from dpcate.regress.moments.rounds import Block, State, grown, played, with_gram
+from dpcate.regress.moments.rows import MomentRows
+from dpcate.regress.moments.sizes import Sizes, located
+
+LOCATION_SHARE = 0.09  # of the stage, for where outcomes lie
+PROPENSITY_SHARE = 0.04
+CONSTANTS_SHARE = 0.1  # of the rounds
+PROPENSITY_ROUNDS, ROUNDS = 3, 4
+OUTCOME_IMPORTANCE = 0.5  # next to the effect's 1: an error in m only adds to the residual
+
+Function = Callable[[np.ndarray], np.ndarray]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrialRows:
+    """What the fit needs of rows, and the public facts around them; `propensity` where it is known."""
+
+    x: np.ndarray
+    treated: np.ndarray
+    outcome: np.ndarray
+    present: np.ndarray
+    low: float
+    high: float
+    two_valued: bool
+    n: float
+    neighbours: Neighbours
+    rows_per_person: int
+    part: int | None
+    columns: ColumnMoments
+    propensity_floor: float
+    propensity: Function | None
+
+    def __repr__(self) -> str:
+        return "<TrialRows: sealed>"
+
+
+@dataclass(frozen=True)
+class EffectStart:
+    """What the first stage learned of the effect: evidence, residual sizes by arm, and how many are treated."""
+
+    basis: Basis
+    mean_error: float
+    evidence: Evidence
+    sizes: Sizes
+    slope: float
+    slope_variance: float
+    treated: float
+    confounding: float
+
+
+@dataclass(frozen=True)
+class Together:
+    """Three released functions, and the start of a second stage."""
+
+    propensity: Function
+    outcome: Function
+    effect: Function
+    start: EffectStart
+
+
+def fit_together(trial: TrialRows, mechanisms: Mechanisms, mu: float, name: str) -> Together:
+    """π, then m and τ, spending μ in all."""
+    signal = 2 * trial.n * mu / ((2 if trial.neighbours == "replace-one" else 1) * trial.rows_per_person)
+    columns = trial.columns
+    degree, highest = rules.first_degree(signal, len(columns.means)), rules.highest_degree(signal)
+    basis = Basis.additive(columns.means, columns.sds, degree, highest)
+    error = columns.mean_error / float(columns.sds.mean())
+    gram = rules.gram_terms(signal)
+    shares = {
+        "location": LOCATION_SHARE,
+        "propensity": 0.0 if trial.propensity else PROPENSITY_SHARE,
+        "gram": rules.GRAM_SHARE / 0.5 if gram else 0.0,
+    }
+    shares["rounds"] = 1 - sum(shares.values())
+    spend = {part: mu * math.sqrt(share) for part, share in shares.items()}
+
+    propensity, doubt, treated = _propensity(trial, basis, error, mechanisms, spend["propensity"], name)
+    rows = _outcome_rows(trial, propensity(trial.x), mechanisms)
+    place = located(rows.values(spend["location"], f"{name}: where outcomes lie"), trial.low, trial.high)
+    rows.target = np.where(trial.present, rows.target - place.centre, 0.0)
+    rows.describe(basis)
+    state = _start(basis, error, place.doubt, place.scale, place.scale_doubt, treated)
+    rounds = spend["rounds"]
+    state = played(
+        state, rows, rounds * math.sqrt(CONSTANTS_SHARE), f"{name}: constants", rules.FIRST,
+        constants_only=True, two_valued=trial.two_valued,
+    )  # fmt: skip
+    each = rounds * math.sqrt((1 - CONSTANTS_SHARE) / ROUNDS)
+    for number in range(ROUNDS):
+        if number == 1:
+            state = grown(state, rows)
+            state = with_gram(state, rows, gram, spend["gram"], name) if gram else state
+        label = f"{name}: round {number + 1}"
+        state = played(state, rows, each, label, rules.EARLY, two_valued=trial.two_valued)
+    return _together(state, trial, propensity, place.centre, doubt, treated)
+
+
+def _propensity(
+    trial: TrialRows, basis: Basis, error: float, mechanisms: Mechanisms, mu: float, name: str
+) -> tuple[Function, np.ndarray, float]:
+    """π by rounds of its own (or as known), the variance of its terms, and the share of treated."""
+    floor = trial.propensity_floor
+    if trial.propensity is not None:
+        known = trial.propensity
+        middle = float(np.clip(known(np.full((1, basis.width), 0.5))[0], floor, 1 - floor))
+        return (lambda x: np.clip(known(x), floor, 1 - floor)), np.zeros(len(basis.terms)), middle
+    ones = trial.present.astype(float)[:, None]
+    rows = MomentRows(
+        target=(trial.treated - 0.5) * trial.present, slopes=ones, pulls=ones, group=trial.treated.astype(int),
+        limit=2.0, low=-0.5, high=0.5, mechanisms=mechanisms, **_shared(trial),
+    )  # fmt: skip
+    rows.describe(basis)
+    prior = Prior(0.0, 0.25**2, rules.PROPENSITY_SIZES, rules.EFFECT_COLUMNS, basis.width)
+    block = Block(Evidence(prior), 1.0, np.ones(2), 1.0)
+    state = State(basis, error, (block,), Sizes.prior(0.5, 0.1))
+    each = mu * math.sqrt((1 - CONSTANTS_SHARE) / PROPENSITY_ROUNDS)
+    for number in range(PROPENSITY_ROUNDS + 1):
+        first = number == 0
+        spent = mu * math.sqrt(CONSTANTS_SHARE) if first else each
+        label = f"{name}: propensity, round {number + 1}"
+        clip = rules.FIRST if first else rules.EARLY
+        state = played(state, rows, spent, label, clip, constants_only=first, two_valued=True)
+    belief = state.beliefs(trial.n)[0]
+    mean = belief.mean
+
+    def propensity(x: np.ndarray) -> np.ndarray:
+        return np.clip(0.5 + basis.at(x) @ mean, floor, 1 - floor)
+
+    return propensity, belief.variance, float(np.clip(0.5 + mean[0], floor, 1 - floor))
+
+
+def _outcome_rows(trial: TrialRows, propensity: np.ndarray, mechanisms: Mechanisms) -> MomentRows:
+    present = trial.present.astype(float)
+    w = (trial.treated - propensity) * present
+    return MomentRows(
+        target=trial.outcome * present, slopes=np.column_stack([present, w]), pulls=np.column_stack([present, 2 * w]),
+        group=trial.treated.astype(int), limit=2 * (trial.high - trial.low), low=trial.low, high=trial.high,
+        mechanisms=mechanisms, **_shared(trial),
+    )  # fmt: skip
+
+
+def _shared(trial: TrialRows) -> dict[str, object]:
+    names = ("x", "present", "n", "neighbours", "rows_per_person", "part")
+    return {name: getattr(trial, name) for name in names}
+
+
+def _start(basis: Basis, error: float, centre_doubt: float, scale: float, scale_doubt: float, treated: float) -> State:
+    """Blocks for m and τ; effects, outcomes' curves and residuals are all of the outcome's scale, a priori."""
+    by_arm = np.array([treated, 1 - treated]) ** 2  # w² among controls and among treated
+    outcome = Prior(
+        (0.0), (centre_doubt + 0.1 * scale) ** 2, scale * rules.OUTCOME_SIZES, rules.OUTCOME_COLUMNS, basis.width
+    )
+    effect = Prior(0.0, scale**2, scale * rules.EFFECT_SIZES, rules.EFFECT_COLUMNS, basis.width)
+    blocks = (
+        Block(Evidence(outcome), 1.0, np.ones(2), OUTCOME_IMPORTANCE),
+        Block(Evidence(effect), 2 * treated * (1 - treated), 4 * by_arm, 1.0),
+    )
+    return State(basis, error, blocks, Sizes.prior(scale, scale_doubt, treated))
+
+
+def _together(
+    state: State, trial: TrialRows, propensity: Function, centre: float, doubt: np.ndarray, treated: float
+) -> Together:
+    basis, (outcome, effect) = state.basis, state.beliefs(trial.n)
+    shared = len(doubt)
+    overlap = treated * (1 - treated)
+    confounding = float((outcome.variance[1:shared] * doubt[1:]).sum()) / overlap**2
+    block = state.blocks[1]
+    start = EffectStart(
+        basis, state.mean_error, block.evidence, state.sizes, block.slope, block.slope_variance, treated, confounding
+    )
+    return Together(
+        propensity=propensity,
+        outcome=lambda x: centre + basis.at(x) @ outcome.mean,
+        effect=lambda x: basis.at(x) @ effect.mean,
+        start=start,
+    )
