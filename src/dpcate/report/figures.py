@@ -27,7 +27,7 @@ def curves(release: Release, alpha: float) -> str:
     scale = escape(outcome.name + (f" ({outcome.unit})" if outcome.unit else ""))
     return f"""<section><h2>How the effect varies</h2>
 <p>Each picture varies one characteristic and keeps the others at their reference. The height is the effect on {scale},
-on the same scale in every picture; the thin grey line is no effect. Shaded bands and bars are {1 - alpha:.0%} intervals,
+on the same scale in every picture; the thin grey line is no effect. Bands and bars are {1 - alpha:.0%} intervals,
 for each point alone.</p>
 <div class="panels">
 {panels}
