@@ -42,4 +42,4 @@ results: .venv/peers
 	touch $@
 
 clean:
-	rm -rf .venv demo
+	rm -rf .venv demo artifacts

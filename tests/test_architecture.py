@@ -18,6 +18,7 @@ ALLOWED = {
     "privacy": ["errors"],
     "schema": ["errors", "files"],
     "tables": ["errors"],
+    "declare": ["errors", "schema", "tables"],
     "encoding": ["errors", "schema", "tables"],
     "models": ["errors"],
     "data": ["errors", "schema", "tables", "encoding", "privacy!"],
@@ -27,7 +28,7 @@ ALLOWED = {
     "query": ["errors", "schema", "tables", "encoding", "models", "release"],
     "release": ["errors", "files", "schema", "models", "query"],
     "plots": ["errors", "schema", "encoding", "models", "release"],
-    "report": ["errors", "encoding", "models", "plots", "release"],
+    "report": ["errors", "schema", "tables", "encoding", "models", "plots", "release"],
     "datasets": ["errors", "extras", "schema", "tables", "encoding"],
     "paper": ["errors", "models", "privacy!", "regress!"],
     "spending": ["errors", "privacy!", "release"],
@@ -85,7 +86,18 @@ def ours(path):
 def test_a_module_imports_only_what_its_package_may(module):
     package = module.split("/")[0]
     if package not in ALLOWED:
-        assert package in {"__init__", "__main__", "_version", "estimator", "pipeline", "cli", "cli_ledger", "bench"}
+        outer = {
+            "__init__",
+            "__main__",
+            "_version",
+            "estimator",
+            "pipeline",
+            "cli",
+            "cli_ledger",
+            "cli_schema",
+            "bench",
+        }
+        assert package in outer
         return
     for name in ours(MODULES[module]):
         target = name.split(".")[0]

@@ -1,8 +1,10 @@
 """Every command as a user runs it: a process, its exit code, its one-line errors, its files."""
 
 import csv
+import hashlib
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -73,6 +75,30 @@ def test_fit_then_effect_then_report(place):
     assert "differential privacy" in page
     assert 'banner"' not in page
     assert "://" not in page  # which no picture's base64 can hold by chance
+
+
+def test_a_report_with_profiles_and_a_certificate_of_the_very_file(place):
+    fit(place, "--quiet", out="certified.json")
+    content = (place / "certified.json").read_bytes()
+    (place / "certified.json").write_bytes(content + b"\n")  # the same release in another file
+    (place / "people.csv").write_text("who,x0\nMrs A,0.25\nMr B,0.75\n")
+    pages = ["--out", "certified.html", "--certificate", "certificate.html"]
+    result = run("report", "certified.json", *pages, "--profiles", "people.csv", folder=place)
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
+    digest = hashlib.sha256(content + b"\n").hexdigest()
+    for name in ("certified.html", "certificate.html"):
+        assert digest in (place / name).read_text().replace(" ", "")
+    assert "Mrs A" in (place / "certified.html").read_text()
+    (place / "people.csv").write_text("who,x0\nMrs A,7\n")
+    refused = run("report", "certified.json", "--out", "never.html", "--profiles", "people.csv", folder=place)
+    assert_refused(refused, "profile 1: x0 must be a number within its declared bounds")
+
+
+def test_outputs_never_replace_a_device(place):
+    fit(place, "--quiet", out="device.json")
+    assert_refused(run("report", "device.json", "--out", "/dev/null", folder=place), "device or pipe")
+    assert Path("/dev/null").is_char_device()
+    assert_refused(run("report", "/dev/zero", folder=place), "it is not a file")
 
 
 def test_parquet_and_options(place):

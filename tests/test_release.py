@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 import dpcate
 from dpcate import Release
 from dpcate.errors import DpcateError, ReleaseError
+from dpcate.query import multiplier
 
 DATA = dpcate.datasets.synthetic(1, 200, seed=0)
 RELEASE = (
@@ -37,6 +38,7 @@ def test_round_trip():
         (["delta"], -1), (["neighbours"], "swap"), (["guarantee"], "trust me"), (["private"], "yes"),
         (["model", "coefficients"], []), (["model", "coefficients", 0], "nan"), (["model", "kind"], "exec"),
         (["model", "frequencies", 0], [1.0]), (["model", "coefficient_sd"], -1.0), (["schema"], {}),
+        (["model", "sampling_sd"], 1e155), (["model", "offset"], -1e307),
         (["schema", "covariates", "x0", "low"], 9.0), (["schema", "outcome", "low"], None),
         (["charges", 0, "spent"], {"kind": "gaussian", "mu": -1.0}),
         (["charges"], {}), (["spec", "split"], "x"), (["extra"], 1), (["model", "extra"], 1), (["persons"], 1.5),
@@ -129,3 +131,28 @@ def test_bad_alpha_is_refused(alpha):
 def test_smaller_alpha_is_wider():
     narrow, wide = (np.subtract(*RELEASE.effect_interval(DATA.X[:5], alpha)[::-1]) for alpha in (0.5, 0.05))
     assert (narrow < wide).all()
+
+
+def test_simultaneous_intervals_hold_together():
+    """Bonferroni over distinct points: wider than alone, alone for one point, unmoved by repetition or gaps."""
+    points = DATA.X[:5]
+    alone, together = (np.stack(RELEASE.effect_interval(points, simultaneous=s)) for s in (False, True))
+    assert (together[0] < alone[0]).all()
+    assert (together[1] > alone[1]).all()
+    fifth = np.stack(RELEASE.effect_interval(points, alpha=0.1 / 5))
+    assert np.array_equal(together, fifth)
+    repeated = np.stack(RELEASE.effect_interval(np.vstack([points, points[:2]]), simultaneous=True))
+    assert np.allclose(repeated[:, :5], together, rtol=1e-12)
+    one = RELEASE.effect_interval(points[:1], simultaneous=True)
+    assert np.allclose(np.stack(one)[:, 0], alone[:, 0], rtol=1e-12)
+    gap = RELEASE.effect_interval({"x0": [0.5, None], "x1": [0.5, 0.5]}, simultaneous=True)
+    assert np.isnan(gap[0][1])
+
+
+@pytest.mark.parametrize("correlation", [0.0, 0.9, 1.0])
+def test_the_multiplier_covers_jointly_whatever_the_correlation(correlation):
+    draws = np.random.default_rng(0)
+    errors = np.sqrt(correlation) * draws.standard_normal((20_000, 1))
+    errors = errors + np.sqrt(1 - correlation) * draws.standard_normal((20_000, 8))
+    covered = (np.abs(errors) <= multiplier(0.1, 8)).all(axis=1).mean()
+    assert covered > 0.9 - 5 * np.sqrt(0.09 / 20_000)

@@ -15,15 +15,16 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from dpcate import cli_ledger
+from dpcate import cli_ledger, cli_schema
 from dpcate._version import __version__
 from dpcate.errors import DpcateError, InputError
-from dpcate.files import require_writable, write_atomically
+from dpcate.files import read_bytes, require_writable, write_atomically
 
 app = typer.Typer(no_args_is_help=True, add_completion=True, pretty_exceptions_enable=False)
 bench = typer.Typer(no_args_is_help=True, help="Benchmarks; some need the extra 'peers' or 'opacus'.")
 app.add_typer(bench, name="bench")
 app.add_typer(cli_ledger.app, name="ledger")
+app.add_typer(cli_schema.app, name="schema")
 console = Console()
 
 Workers = Annotated[int, typer.Option(min=1, help="Runs at the same time, each on one thread.")]
@@ -56,7 +57,7 @@ def top(version: Annotated[bool, typer.Option("--version", help="Show the versio
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("demo"),
     epsilon: Annotated[float, typer.Option(help="Privacy budget.")] = 1.0,
-    rows: Annotated[int, typer.Option(help="Rows to simulate.")] = 30_000,
+    rows: Annotated[int, typer.Option(min=20, max=10_000_000, help="Rows to simulate.")] = 30_000,
     quiet: Quiet = False,
 ) -> None:
     """The main job on the paper's Dataset 1: release.json, effects.csv, effect.png and report.html."""
@@ -190,13 +191,24 @@ def effect(
 def report(
     release: Annotated[Path, typer.Argument(help="Release file.")],
     out: Annotated[Path, typer.Option(help="Where the page goes.")] = Path("report.html"),
+    certificate: Annotated[Path | None, typer.Option(help="Where a one-page certificate goes.")] = None,
+    profiles: Annotated[
+        Path | None,
+        typer.Option(help="Table of profiles whose effects are listed; other columns are shown as they are."),
+    ] = None,
 ) -> None:
-    """A self-contained page about a release."""
+    """A self-contained page about a release, for physicians and boards, and a certificate to sign."""
     from dpcate import Release
-    from dpcate.report import report_html
+    from dpcate.report import certificate_html, read_profiles, report_html
 
-    require_writable(out)
-    write_atomically(out, report_html(Release.load(release)).encode())
+    for path in [out] if certificate is None else [out, certificate]:
+        require_writable(path)
+    content = read_bytes(release, "release file")
+    loaded = Release.from_json(content)
+    asked = None if profiles is None else read_profiles(loaded.schema, profiles)
+    write_atomically(out, report_html(loaded, asked, content).encode())
+    if certificate is not None:
+        write_atomically(certificate, certificate_html(loaded, content).encode())
 
 
 @bench.command()

@@ -17,6 +17,8 @@ def read_bytes(path: str | Path, what: str) -> bytes:
     try:
         if path.stat().st_size > MAX_BYTES:
             problem = "is too large to be one"
+        elif not path.is_file():
+            problem = "cannot be read: it is not a file"
         else:
             return path.read_bytes()
     except OSError as error:
@@ -32,6 +34,8 @@ def require_writable(path: str | Path) -> None:
     try:
         if path.is_dir():
             problem = "is a directory; give a file name"
+        elif path.exists() and not path.is_file():
+            problem = "is a device or pipe, which would be replaced; give a file name"
         else:
             with tempfile.TemporaryFile(dir=path.parent):  # has no name where the system allows it
                 return
@@ -46,7 +50,7 @@ def write_atomically(path: str | Path, content: bytes) -> None:
     """Readers see the old file or the whole new one; the content is on disk before the name is."""
     path = Path(path)
     require_writable(path)
-    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+    temporary = path.with_name(f".{path.name[:40]}.{uuid.uuid4().hex}")
     try:
         if not _named_when_whole(temporary, content):
             with temporary.open("wb") as file:

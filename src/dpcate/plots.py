@@ -1,86 +1,134 @@
 """Pictures of a release: the private effect along one covariate, with its band."""
 
 import io
+import textwrap
+import warnings
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.figure import Figure
 
-from dpcate.encoding import decode_covariates
 from dpcate.release import Release
 from dpcate.schema import Category, Schema
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_PRIVATE, _TRUTH, _WARNING = "#1f5aa6", "#c0392b", "#b00020"
+_PRIVATE, _TRUTH, _WARNING, _QUIET = "#1f5aa6", "#c0392b", "#b00020", "#8a8f98"
+
+
+@dataclass(frozen=True)
+class Curve:
+    """The effect along one covariate, at points of a profile, with the ends of its interval."""
+
+    covariate: str
+    at: np.ndarray
+    effect: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
 
 
 def profile(schema: Schema, covariate: str, points: int = 101) -> dict[str, np.ndarray]:
-    """Rows that walk along one covariate while the others rest at the middle of their range or first level."""
+    """Rows that walk along one covariate while the others rest at their reference values."""
     declared = schema.covariates[covariate]
-    count = len(declared.levels) if isinstance(declared, Category) else points
-    resting = [
-        np.r_[1.0, np.zeros(c.width - 1)] if isinstance(c, Category) else [0.5] for c in schema.covariates.values()
-    ]
-    columns = decode_covariates(schema, np.tile(np.concatenate(resting), (count, 1)))
-    walk = declared.levels if isinstance(declared, Category) else np.linspace(declared.low, declared.high, points)
-    return {**columns, covariate: np.array(walk, dtype=object if isinstance(declared, Category) else float)}
+    if isinstance(declared, Category):
+        walk = np.array(declared.levels, dtype=object)
+    else:
+        walk = np.linspace(declared.low, declared.high, points)
+    return {
+        name: walk if name == covariate else np.array([other.resting] * len(walk), _cells(other))
+        for name, other in schema.covariates.items()
+    }
+
+
+def effect_curve(release: Release, covariate: str, alpha: float = 0.1) -> Curve:
+    columns = profile(release.schema, covariate)
+    low, high = release.effect_interval(columns, alpha)
+    return Curve(covariate, columns[covariate], release.effect(columns), low, high)
 
 
 def effect_figure(release: Release, covariate: str, truth: np.ndarray | None = None, alpha: float = 0.1) -> Figure:
-    """The private effect along `covariate` with its interval, and the truth where it is known."""
-    columns = profile(release.schema, covariate)
-    effect, (low, high) = release.effect(columns), release.effect_interval(columns, alpha)
+    """The private effect along `covariate` with its interval, and the truth where it is known; it explains itself."""
     figure = Figure(figsize=(6.4, 3.9), layout="constrained", dpi=110)
     axes = figure.subplots()
-    if isinstance(release.schema.covariates[covariate], Category):
-        position = np.arange(len(effect))
-        axes.errorbar(
-            position,
-            effect,
-            [effect - low, high - effect],
-            fmt="o",
-            color=_PRIVATE,
-            capsize=4,
-            label="private",
-        )
-        axes.set_xticks(position, [str(level) for level in columns[covariate]])
-    else:
-        axes.fill_between(
-            columns[covariate], low, high, color=_PRIVATE, alpha=0.18, lw=0, label=f"{1 - alpha:.0%} interval"
-        )
-        axes.plot(columns[covariate], effect, color=_PRIVATE, lw=2, label="private effect")
-        if truth is not None:
-            axes.plot(
-                columns[covariate],
-                truth,
-                color=_TRUTH,
-                lw=1.6,
-                ls="--",
-                label="truth (never seen by the analyst)",
-            )
-    _label(axes, release, covariate)
-    return figure
-
-
-def _label(axes: "Axes", release: Release, covariate: str) -> None:
-    unit = getattr(release.schema.covariates[covariate], "unit", None)
-    axes.set_xlabel(f"{covariate} ({unit})" if unit else covariate)
+    curve = effect_curve(release, covariate, alpha)
+    _draw(axes, release, curve, f"{1 - alpha:.0%} interval")
+    if truth is not None:
+        axes.plot(curve.at, truth, color=_TRUTH, lw=1.6, ls="--", label="truth (never seen by the analyst)")
     outcome = release.schema.outcome
     axes.set_ylabel(f"effect on {outcome.name}" + (f" ({outcome.unit})" if outcome.unit else ""))
     title = f"ε = {release.epsilon:g}, δ = {release.delta:g}, {release.persons:,} persons"
-    axes.set_title(
-        title if release.private else f"{title} — NOT PRIVATE", color="black" if release.private else _WARNING
-    )
-    axes.axhline(0, color="#999999", lw=0.8, zorder=0)
-    axes.spines[["top", "right"]].set_visible(False)
+    warning = _warning(release)
+    axes.set_title(f"{title} — {warning}" if warning else title, color=_WARNING if warning else "black")
     axes.legend(frameon=False)
+    return figure
+
+
+def small_figure(release: Release, curve: Curve, span: tuple[float, float]) -> Figure:
+    """One of several panels on a page that explains them; all share the vertical range `span`."""
+    figure = Figure(figsize=(4.4, 2.9), layout="constrained", dpi=200)
+    axes = figure.subplots()
+    _draw(axes, release, curve, None)
+    axes.set_ylim(span)
+    axes.tick_params(labelsize=10, colors="#333a45", length=3)
+    axes.spines[["left", "bottom"]].set_color("#c3c8d0")
+    if _warning(release):
+        axes.set_title(_warning(release), color=_WARNING, fontsize=10, weight="bold")
+    return figure
+
+
+def common_span(curves: list[Curve]) -> tuple[float, float]:
+    """A vertical range that holds every curve, its band, and zero."""
+    low = min(0.0, *(curve.low.min() for curve in curves))
+    high = max(0.0, *(curve.high.max() for curve in curves))
+    margin = 0.05 * (high - low) or 1.0
+    return low - margin, high + margin
+
+
+def _draw(axes: "Axes", release: Release, curve: Curve, band: str | None) -> None:
+    declared = release.schema.covariates[curve.covariate]
+    label = "private effect" if band else None
+    if isinstance(declared, Category):
+        position = np.arange(len(curve.effect))
+        size = [curve.effect - curve.low, curve.high - curve.effect]
+        axes.errorbar(position, curve.effect, size, fmt="o", ms=6, color=_PRIVATE, capsize=4, label=label)
+        crowded = len(position) > 5
+        names = [textwrap.shorten(str(level), 24, placeholder="…") for level in curve.at]
+        names = names if crowded else [textwrap.fill(name, 12) for name in names]
+        axes.set_xticks(position, names, rotation=45 if crowded else 0, ha="right" if crowded else "center")
+        axes.set_xlim(-0.6, len(position) - 0.4)
+        axes.set_xlabel(_plain(textwrap.shorten(curve.covariate, 40, placeholder="…")))
+    else:
+        axes.fill_between(curve.at, curve.low, curve.high, color=_PRIVATE, alpha=0.18, lw=0, label=band)
+        axes.plot(curve.at, curve.effect, color=_PRIVATE, lw=2, label=label)
+        axes.set_xlim(declared.low, declared.high)
+        named = f"{curve.covariate} ({declared.unit})" if declared.unit else curve.covariate
+        axes.set_xlabel(_plain(textwrap.shorten(named, 40, placeholder="…")))
+    axes.axhline(0, color=_QUIET, lw=0.9, zorder=0)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def _plain(text: str) -> str:
+    """A name as it is: no dollar sign in it starts a formula."""
+    return text.replace("$", r"\$")
+
+
+def _cells(covariate: Any) -> type:
+    return object if isinstance(covariate, Category) else float
+
+
+def _warning(release: Release) -> str:
+    if release.guarantee != "proven":
+        return "UNPROVEN"
+    return "" if release.private else "NOT PRIVATE"
 
 
 def picture(figure: Figure, format: str = "png") -> bytes:
     """The figure's bytes, the same for the same numbers: no date goes into the file."""
     buffer = io.BytesIO()
     metadata: dict[str, Any] = {"Software": None} if format == "png" else {"Date": None}
-    figure.savefig(buffer, format=format, metadata=metadata)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # ticks of extreme ranges, letters that the font lacks
+        figure.savefig(buffer, format=format, metadata=metadata)
     return buffer.getvalue()

@@ -20,16 +20,25 @@ def effect(release: "Release", X: Any) -> np.ndarray:
     return np.where(present, _bounded(release, release.model.value(x)), np.nan)
 
 
-def effect_interval(release: "Release", X: Any, alpha: float = 0.1) -> tuple[np.ndarray, np.ndarray]:
-    """Equal-tailed normal interval; never wider than what the outcome's range allows."""
+def effect_interval(
+    release: "Release", X: Any, alpha: float = 0.1, simultaneous: bool = False
+) -> tuple[np.ndarray, np.ndarray]:
+    """Equal-tailed normal intervals, each alone or all together; never wider than the outcome's range allows."""
     _require_level(alpha)
     x, present = _encoded(release, X)
-    centre, half = (
-        release.model.value(x),
-        norm.isf(alpha / 2) * release.model.sd(x, reference_points(release.schema)),
-    )
+    points = len(np.unique(x[present], axis=0)) if simultaneous else 1
+    centre = release.model.value(x)
+    half = multiplier(alpha, points) * release.model.sd(x, reference_points(release.schema))
     low, high = (_bounded(release, centre + sign * half) for sign in (-1, 1))
     return np.where(present, low, np.nan), np.where(present, high, np.nan)
+
+
+def multiplier(alpha: float, points: int) -> float:
+    """Standard deviations on each side such that `points` intervals all hold at once with probability 1 − alpha.
+
+    Bonferroni's: it needs nothing about how the errors at different points depend on each other.
+    """
+    return float(norm.isf(alpha / (2 * max(points, 1))))
 
 
 def ate(release: "Release", X: Any = None) -> float:

@@ -4,6 +4,7 @@ Loading validates every field, refuses what it does not know, and executes nothi
 """
 
 import math
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,6 +18,7 @@ from dpcate.models import Model
 from dpcate.schema import Schema
 
 FORMAT_VERSION = 1
+_LARGEST = 1e100  # of the numbers in a model: their squares and products stay finite
 
 
 class GaussianSpent(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="gaussian"):
@@ -131,6 +133,8 @@ class Release(msgspec.Struct, frozen=True, kw_only=True):
             )
         if not all(math.isfinite(number) and number >= 0 for charge in self.charges for number in charge.numbers):
             raise ReleaseError("the charges of a release must be finite numbers and not negative")
+        if not all(abs(number) <= _LARGEST for number in _numbers(msgspec.to_builtins(self.model))):
+            raise ReleaseError(f"the numbers in the model of a release must not exceed {_LARGEST:g}")
         if self.average and not (math.isfinite(self.average.value) and 0 <= self.average.sd < math.inf):
             raise ReleaseError("the average effect of a release must be a finite number, and so must its sd")
         if self.model.width != self.schema.width:
@@ -140,9 +144,12 @@ class Release(msgspec.Struct, frozen=True, kw_only=True):
         """The private treatment effect at each row of X; NaN where a row of X lacks a usable value."""
         return query.effect(self, X)
 
-    def effect_interval(self, X: Any, alpha: float = 0.1) -> tuple[np.ndarray, np.ndarray]:
-        """(low, high) at level 1 − alpha for privacy noise and sampling noise."""
-        return query.effect_interval(self, X, alpha)
+    def effect_interval(self, X: Any, alpha: float = 0.1, simultaneous: bool = False) -> tuple[np.ndarray, np.ndarray]:
+        """(low, high) at level 1 − alpha for privacy noise and sampling noise.
+
+        The level is for each row of X alone, or with `simultaneous` for all of them together.
+        """
+        return query.effect_interval(self, X, alpha, simultaneous)
 
     def ate(self, X: Any = None) -> float:
         """The effect averaged over the private population, or over the public rows X if they are given."""
@@ -174,3 +181,12 @@ class Release(msgspec.Struct, frozen=True, kw_only=True):
     @classmethod
     def load(cls, path: str | Path) -> "Release":
         return cls.from_json(read_bytes(path, "release file"))
+
+
+def _numbers(value: Any) -> Iterator[float]:
+    """Every number in a plain document."""
+    if isinstance(value, dict | list | tuple):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _numbers(item)
+    elif isinstance(value, int | float):
+        yield value

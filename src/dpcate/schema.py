@@ -7,6 +7,7 @@ knowledge. A schema is written by hand or as TOML, and the encoding of covariate
 import math
 import sys
 import tomllib
+from collections.abc import Iterator
 from numbers import Real
 from pathlib import Path
 from typing import Any
@@ -18,19 +19,32 @@ from dpcate.errors import SchemaError
 from dpcate.files import read_bytes, write_atomically
 
 Level = str | int | bool
+UNFILLED = "FILL IN"  # what a template has wherever a fact is still to be declared
 
 
 class Number(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="number"):
-    """A numeric covariate within public bounds; values outside are clipped."""
+    """A numeric covariate within public bounds; values outside are clipped.
+
+    `reference` is where it rests in reports while another covariate varies; the middle if not declared.
+    """
 
     low: float
     high: float
     unit: str | None = None
+    reference: float | None = None
 
     def __post_init__(self) -> None:
         _require_bounds("a number", self.low, self.high)
         _require_unit("a number", self.unit)
         _settle(self, low=float(self.low), high=float(self.high))
+        if self.reference is not None:
+            _require_reference(_is_real(self.reference) and self.low <= self.reference <= self.high)
+            _settle(self, reference=float(self.reference))
+
+    @property
+    def resting(self) -> float:
+        """The value at which it rests in reports."""
+        return self.low + (self.high - self.low) / 2 if self.reference is None else self.reference
 
     @property
     def width(self) -> int:
@@ -39,13 +53,24 @@ class Number(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field=
 
 
 class Category(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="category"):
-    """A covariate with public levels; one indicator column per level."""
+    """A covariate with public levels; one indicator column per level.
+
+    `reference` is the level at which it rests in reports; the first if not declared.
+    """
 
     levels: list[Level]
+    reference: Level | None = None
 
     def __post_init__(self) -> None:
         _require_levels("a category", self.levels, at_least=1)
         _settle(self, levels=list(self.levels))
+        if self.reference is not None:
+            _require_reference(level_text(self.reference) in map(level_text, self.levels))
+
+    @property
+    def resting(self) -> Level:
+        """The level at which it rests in reports."""
+        return self.levels[0] if self.reference is None else self.reference
 
     @property
     def width(self) -> int:
@@ -157,6 +182,7 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     @classmethod
     def from_document(cls, document: Any) -> "Schema":
         """The schema in a document with the layout of a schema file."""
+        _require_filled_in(document)
         try:
             return msgspec.convert(_flattened(document), cls)
         except msgspec.ValidationError as error:
@@ -190,6 +216,26 @@ def _flattened(document: Any) -> Any:
         raise SchemaError("write max_rows inside the [person] table of the schema file")
     person = msgspec.convert(document["person"], _Person)
     return {**document, "person": person.column, "max_rows_per_person": person.max_rows}
+
+
+def _require_filled_in(document: Any) -> None:
+    unfilled = list(_unfilled(document, depth=4))
+    if unfilled:
+        shown = ", ".join(unfilled[:6]) + (f" and {len(unfilled) - 6} more" if len(unfilled) > 6 else "")
+        raise SchemaError(
+            f"the schema still has to be filled in: {shown}; take the facts from the codebook, never from the rows"
+        )
+
+
+def _unfilled(value: Any, depth: int, path: str = "") -> Iterator[str]:
+    """Where the document says UNFILLED, no deeper than a schema goes."""
+    if value == UNFILLED:
+        yield path
+    elif isinstance(value, dict) and depth:
+        for key, item in value.items():
+            yield from _unfilled(item, depth - 1, f"{path}.{key}" if path else str(key))
+    elif isinstance(value, list) and UNFILLED in value:
+        yield path
 
 
 def _without_none(value: Any) -> Any:
@@ -227,9 +273,18 @@ def _require_unit(what: str, unit: Any) -> None:
         raise SchemaError(f"the unit of {what} must be text")
 
 
+def _require_reference(fits: bool) -> None:
+    if not fits:
+        raise SchemaError("a reference value must be one that its covariate can take: within its bounds or levels")
+
+
+def _is_real(value: Any) -> bool:
+    return not isinstance(value, bool) and isinstance(value, Real) and abs(value) <= sys.float_info.max
+
+
 def _require_bounds(what: str, low: Any, high: Any) -> None:
     for bound in (low, high):
-        if isinstance(bound, bool) or not isinstance(bound, Real) or not abs(bound) <= sys.float_info.max:
+        if not _is_real(bound):
             raise SchemaError(
                 f"{what} needs finite public bounds: take low and high from the codebook or from what is "
                 "physically possible, never from the rows"

@@ -20,6 +20,8 @@ from dpcate.errors import DataError
 
 Columns = Mapping[str, np.ndarray]
 
+UNDECLARED, UNUSABLE = "not declared", "dates or nested values"  # beside number, text, true or false
+
 _LONGEST_LINE = 1 << 26
 _FIRST_DATA_LINE = 2  # as the reader counts lines, with the header as line 1
 _EVERY_BYTE = "latin-1"  # no byte stops the reader; each cell is decoded on its own later
@@ -57,6 +59,20 @@ def header(path: str | Path) -> list[str]:
     """The column names of a CSV or Parquet file."""
     path = _existing(Path(path))
     return _csv_header(path)[0] if _kind(path) == "csv" else _parquet(path)[1]
+
+
+def column_types(path: str | Path, names: Sequence[str] | None = None) -> dict[str, str]:
+    """The type that the file itself declares for each column, in words: a CSV declares none, and no cell is read."""
+    path = _existing(Path(path))
+    if _kind(path) == "csv":
+        found = _csv_header(path)[0]
+        types = dict.fromkeys(found, UNDECLARED)
+    else:
+        file, found = _parquet(path)
+        types = {field.name: _type_in_words(field.type) for field in file.schema_arrow}
+    names = found if names is None else names
+    _require_columns(found, names)
+    return {name: types[name] for name in names}
 
 
 def as_columns(matrix: Any, names: Sequence[str]) -> Columns:
@@ -218,6 +234,19 @@ def _parquet(path: Path) -> tuple[pa.parquet.ParquetFile, list[str]]:
     except (OSError, UnicodeDecodeError, pa.ArrowException):
         pass
     raise DataError(f"the file {path.name!r} cannot be read as Parquet")
+
+
+def _type_in_words(declared: pa.DataType) -> str:
+    if pa.types.is_dictionary(declared):
+        declared = declared.value_type
+    if any(is_text(declared) for is_text in _TEXT_TYPES):
+        return "text"
+    if pa.types.is_boolean(declared):
+        return "true or false"
+    numeric = (pa.types.is_floating, pa.types.is_integer, pa.types.is_decimal)
+    if any(is_number(declared) for is_number in numeric):
+        return "number"
+    return UNDECLARED if pa.types.is_null(declared) else UNUSABLE
 
 
 def _read_parquet(path: Path, names: Sequence[str]) -> pa.Table:
