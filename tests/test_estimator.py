@@ -88,8 +88,7 @@ def test_intervals_cover_the_truth_about_as_often_as_they_say():
 def test_average_over_public_rows():
     model = fitted()
     assert model.ate(QUERY) == pytest.approx(model.effect(QUERY).mean())
-    with pytest.raises(InputError, match="X is needed"):
-        model.ate(None)
+    assert model.ate() == model.ate(None) == model.release_.average.value
     with pytest.raises(InputError, match="no row with all covariates"):
         model.ate(np.full((3, 2), np.nan))
 
@@ -198,7 +197,7 @@ def test_every_part_meets_the_whole_budget_and_no_more(split):
 
 
 def test_settings_object_equals_its_name():
-    assert fitted(second_stage=Features()).release_ == fitted().release_
+    assert fitted(second_stage=Features()).release_ == fitted(second_stage="features").release_
 
 
 def test_known_nuisances_cost_nothing_and_split_the_budget_not_at_all():
@@ -208,4 +207,4 @@ def test_known_nuisances_cost_nothing_and_split_the_budget_not_at_all():
     )  # fmt: skip
     for learner in ("r", "dr"):
         charges = fitted(nuisance=known, learner=learner, split="none").release_.charges
-        assert all(charge.name.startswith("effect") for charge in charges)
+        assert all(charge.name.startswith(("effect", "columns", "average effect")) for charge in charges)

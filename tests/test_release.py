@@ -12,7 +12,9 @@ from dpcate.query import multiplier
 
 DATA = dpcate.datasets.synthetic(1, 200, seed=0)
 RELEASE = (
-    dpcate.PrivateCATE(DATA.schema, epsilon=1.0, delta=1e-6, random_state=0).fit(DATA.Y, DATA.T, X=DATA.X).release_
+    dpcate.PrivateCATE(DATA.schema, epsilon=1.0, delta=1e-6, second_stage="features", random_state=0)
+    .fit(DATA.Y, DATA.T, X=DATA.X)
+    .release_
 )
 PLAIN = json.loads(RELEASE.to_json())
 
@@ -20,7 +22,7 @@ PLAIN = json.loads(RELEASE.to_json())
 def test_it_holds_what_it_should_and_nothing_else():
     assert set(PLAIN) == {
         "format", "version", "library", "private", "guarantee", "proof", "epsilon", "delta", "neighbours", "persons",
-        "schema", "spec", "charges", "model",
+        "schema", "spec", "charges", "model", "average",
     }  # fmt: skip
     assert PLAIN["format"] == "dpcate-release"
     assert PLAIN["guarantee"] == "proven"
@@ -41,7 +43,7 @@ def test_round_trip():
         (["model", "sampling_sd"], 1e155), (["model", "offset"], -1e307),
         (["schema", "covariates", "x0", "low"], 9.0), (["schema", "outcome", "low"], None),
         (["charges", 0, "spent"], {"kind": "gaussian", "mu": -1.0}),
-        (["charges"], {}), (["spec", "split"], "x"), (["extra"], 1), (["model", "extra"], 1), (["persons"], 1.5),
+        (["charges"], {}), (["average", "sd"], -1.0), (["average"], 3.0), (["spec", "split"], "x"), (["extra"], 1), (["model", "extra"], 1), (["persons"], 1.5),
     ],
 )  # fmt: skip
 def test_anything_malformed_is_refused_in_one_line(path, value):

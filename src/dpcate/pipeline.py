@@ -49,6 +49,7 @@ from dpcate.regress import (
     Kernel,
     KernelOracle,
     Moments,
+    Network,
     Problem,
     SecondStage,
     private_average,
@@ -108,7 +109,7 @@ class Pipeline:
         mechanisms = Mechanisms(accountant, noise_source(self.random_state))
         persons, mu = self._count_persons(rows, mechanisms)
         self._require_fitting(persons)
-        columns, mu = self._columns(rows, persons, mechanisms, mu)
+        columns, mu = self._columns(rows, persons, mechanisms, self._first_half(mu))
         part = split_rows(rows, self.split, self.budget.neighbours)
 
         rho, rho_phi, overlap = (np.zeros(len(part)) for _ in range(3))
@@ -147,6 +148,12 @@ class Pipeline:
         )
         return max(FEWEST_PERSONS, round(float(count.value[0]))), shares.mu("rest", self.budget.mu)
 
+    def _first_half(self, mu: float) -> float:
+        """As printed, the first stage may spend (ε/2, δ/2), moments of the columns included."""
+        if self.calibration == "proven":
+            return mu
+        return min(gdp_mu(self.budget.epsilon / 2, self.budget.delta / 2), mu)
+
     def _columns(
         self, rows: Rows, persons: int, mechanisms: Mechanisms, mu: float
     ) -> tuple[ColumnMoments | None, float]:
@@ -171,10 +178,8 @@ class Pipeline:
             raise DataError(f"the exact kernel takes at most {MOST_ROWS} rows; use second_stage='features' for more")
 
     def _stage_one(self, mu: float) -> float:
-        """The μ of the nuisances: (ε/2, δ/2) as in the paper, all of it on disjoint parts, else a share of μ²."""
-        if self.calibration == "paper":
-            return min(gdp_mu(self.budget.epsilon / 2, self.budget.delta / 2), mu)
-        if not self.split.stages_share_budget:
+        """The μ of the nuisances: all that is left on disjoint parts, or of the paper's half, else a share of μ²."""
+        if self.calibration == "paper" or not self.split.stages_share_budget:
             return mu
         return mu * share_of(self.first_stage, self.learner.needs) ** 0.5
 
@@ -273,8 +278,8 @@ class Pipeline:
         return PointsModel(points=self.queries.tolist(), values=values.tolist(), sds=sds.tolist())
 
     def _reserved_for_average(self, mu: float) -> float:
-        """The μ kept for the average effect; none where the model has no value of its own at every row."""
-        unknown = self.calibration == "paper" or isinstance(self.second_stage, Kernel)
+        """The μ kept for the average effect; none beside a path of noise or a training that takes all that is left."""
+        unknown = self.calibration == "paper" or isinstance(self.second_stage, Kernel | Network)
         return 0.0 if unknown else mu * math.sqrt(AVERAGE_SHARE)
 
     def _average(

@@ -101,7 +101,7 @@ class _Document(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     spec: Spec
     charges: list[ChargedMechanism]
     model: Model
-    average: Average | None = None
+    average: Average | None
 
 
 class Release(msgspec.Struct, frozen=True, kw_only=True):
@@ -123,7 +123,7 @@ class Release(msgspec.Struct, frozen=True, kw_only=True):
     spec: Spec
     charges: list[ChargedMechanism]
     model: Model
-    average: Average | None = None
+    average: Average | None
 
     def __post_init__(self) -> None:
         numbers = [self.epsilon, self.delta, self.spec.propensity_floor]

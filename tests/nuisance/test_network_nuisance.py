@@ -30,7 +30,7 @@ def fit(needs, epsilon, neighbours="replace-one", n=3000, settings=None):
     )  # fmt: skip
     budget = Budget(epsilon=epsilon, delta=1e-5, neighbours=neighbours)
     mechanisms = Mechanisms(Accountant(budget), noise_source(0))
-    predictors = (settings or NetworkNuisance()).fit(training, needs, mechanisms, budget.mu)
+    predictors = (settings or NetworkNuisance()).fit(training, needs, mechanisms, budget.mu).predictors
     return FittedNuisances(SCHEMA, 0.05, predictors), mechanisms.accountant
 
 

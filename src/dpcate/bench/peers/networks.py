@@ -28,7 +28,7 @@ def _fit(case: Case, epsilon: float, seed: int) -> Fitted:
     )
     budget = Budget(epsilon=epsilon, delta=DELTA)
     mechanisms = Mechanisms(Accountant(budget), noise_source(seed))
-    arms = FittedNuisances(schema, FLOOR, NetworkNuisance().fit(training, ARMS, mechanisms, budget.mu))
+    arms = FittedNuisances(schema, FLOOR, NetworkNuisance().fit(training, ARMS, mechanisms, budget.mu).predictors)
 
     def effect(points: np.ndarray) -> np.ndarray:
         control, treated = arms.outcome_by_arm(encoded(schema, points))
