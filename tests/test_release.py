@@ -43,7 +43,8 @@ def test_round_trip():
         (["model", "sampling_sd"], 1e155), (["model", "offset"], -1e307),
         (["schema", "covariates", "x0", "low"], 9.0), (["schema", "outcome", "low"], None),
         (["charges", 0, "spent"], {"kind": "gaussian", "mu": -1.0}),
-        (["charges"], {}), (["average", "sd"], -1.0), (["average"], 3.0), (["spec", "split"], "x"), (["extra"], 1), (["model", "extra"], 1), (["persons"], 1.5),
+        (["charges"], {}), (["average", "sd"], -1.0), (["average"], 3.0),
+        (["spec", "split"], "x"), (["extra"], 1), (["model", "extra"], 1), (["persons"], 1.5),
     ],
 )  # fmt: skip
 def test_anything_malformed_is_refused_in_one_line(path, value):

@@ -4,31 +4,25 @@ import csv
 import io
 import sys
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import numpy as np
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from dpcate import cli_ledger, cli_schema
+from dpcate import cli_bench, cli_ledger, cli_schema
 from dpcate._version import __version__
+from dpcate.cli_parts import Quiet, make_folder, progress_bar
 from dpcate.errors import DpcateError, InputError
 from dpcate.files import read_bytes, require_writable, write_atomically
 
 app = typer.Typer(no_args_is_help=True, add_completion=True, pretty_exceptions_enable=False)
-bench = typer.Typer(no_args_is_help=True, help="Benchmarks; some need the extra 'peers' or 'opacus'.")
-app.add_typer(bench, name="bench")
+app.add_typer(cli_bench.app, name="bench")
 app.add_typer(cli_ledger.app, name="ledger")
 app.add_typer(cli_schema.app, name="schema")
 console = Console()
-
-Workers = Annotated[int, typer.Option(min=1, help="Runs at the same time, each on one thread.")]
-Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")]
 
 
 def main() -> None:
@@ -66,9 +60,9 @@ def demo(
     from dpcate.plots import effect_figure, picture, profile
     from dpcate.report import report_html
 
-    _make_folder(out)
+    make_folder(out)
     data = datasets.synthetic(1, rows, seed=0)
-    with _progress(quiet) as report:
+    with progress_bar(quiet) as report:
         estimator = PrivateCATE(data.schema, epsilon=epsilon, delta=1e-6)
         release = estimator.fit(data.Y, data.T, X=data.X, progress=report).release_
     columns = profile(data.schema, "x0")
@@ -144,7 +138,7 @@ def fit(
         ledger=None if ledger is None else Ledger(ledger, dataset),
         random_state=random_state,
     )
-    with _progress(quiet) as report, warnings.catch_warnings(record=True) as caught:
+    with progress_bar(quiet) as report, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", LedgerWarning)
         release = estimator.fit(table=data, progress=report).release_
     release.save(out)
@@ -211,93 +205,6 @@ def report(
         write_atomically(certificate, certificate_html(loaded, content).encode())
 
 
-@bench.command()
-def speed(rows: Annotated[int, typer.Option(help="Rows of Dataset 1.")] = 3000) -> None:
-    """One private fit against one EconML CausalForestDML fit, in the same run."""
-    from dpcate.bench.speed import compare_fit_times
-
-    _print_timings(compare_fit_times(rows))
-
-
-@bench.command()
-def dpsgd() -> None:
-    """Our DP-SGD against opacus: 1,350 rows, 30 columns, 50 epochs, without compilation."""
-    from dpcate.bench.dpsgd import compare_with_opacus
-
-    _print_timings(compare_with_opacus())
-
-
-@bench.command()
-def path(questions: Annotated[int, typer.Option(help="Questions, one at a time.")] = 10_000) -> None:
-    """One noise path asked one point at a time: time per thousand, and memory."""
-    from dpcate.bench.path import time_questions
-
-    timing = time_questions(questions)
-    table = Table("questions", "seconds")
-    for block, seconds in enumerate(timing.seconds_per_block, start=1):
-        table.add_row(f"thousand {block}", f"{seconds:.2f}")
-    table.add_row("last hundred", f"{timing.last_hundred:.2f}")
-    table.add_row("last hundred, predicted by i² from the first thousand", f"{timing.predicted_last_hundred:.2f}")
-    console.print(table)
-    console.print(f"peak memory grew by {timing.growth_bytes / 2**20:.0f} MiB")
-
-
-@bench.command()
-def tuning(repetitions: Annotated[int, typer.Option(help="Random problems per cell and width.")] = 20) -> None:
-    """The default rule of the features release against its neighbours, on the data that chose it."""
-    from dpcate.bench.tuning import compare_settings
-
-    print("rows,epsilon,setting,factor,relative_error")
-    for line in compare_settings(repetitions):
-        print(f"{line.rows},{line.epsilon:g},{line.setting},{line.factor:g},{line.relative_error:.3f}", flush=True)
-
-
-@bench.command()
-def paper(
-    out: Annotated[Path, typer.Option(help="Folder for figures and the page; kept runs are not run again.")],
-    mimic: Annotated[Path | None, typer.Option(help="MIMIC-Extract's all_hourly_data.h5; else a stand-in.")] = None,
-    tcga: Annotated[Path | None, typer.Option(help="Expression (.npz, .csv, .parquet); else a stand-in.")] = None,
-    genes: Annotated[Path | None, typer.Option(help="Public list of genes for --tcga, one name per line.")] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer rows, budgets and runs: a minute or two.")] = False,
-    workers: Workers = 2,
-    quiet: Quiet = False,
-) -> None:
-    """Every experiment of the paper, twice: with its calibration, which is not private, and with ours."""
-    from dpcate.bench.paper.results import redraw
-    from dpcate.bench.paper.sources import UserFiles
-
-    files = UserFiles(mimic=mimic, tcga=tcga, genes=genes)
-    _make_folder(out)
-    with _progress(quiet) as report:
-        redraw(out, quick=quick, files=files, workers=workers, progress=report)
-    if not quiet:
-        console.print(f"Open [bold]{out / 'paper.html'}[/bold].")
-
-
-@bench.command()
-def peers(
-    out: Annotated[Path, typer.Option(help="Folder for tables, figures and the page; kept runs are not run again.")],
-    quick: Annotated[bool, typer.Option("--quick", help="Two datasets, two budgets, two seeds: minutes.")] = False,
-    workers: Workers = 2,
-    quiet: Quiet = False,
-) -> None:
-    """Every method next to every peer: errors, coverage, seconds, memory, guarantee. Needs the extra 'peers'."""
-    from dpcate.bench.peers.results import compare
-
-    _make_folder(out)
-    with _progress(quiet) as report:
-        compare(out, quick=quick, workers=workers, progress=report)
-    if not quiet:
-        console.print(f"Open [bold]{out / 'peers.html'}[/bold]; the tables are also in peers.md and peers.csv.")
-
-
-def _print_timings(timings) -> None:
-    table = Table("method", "seconds", "times faster than the last line")
-    for line in timings:
-        table.add_row(line.method, f"{line.seconds:.3f}", f"{line.ratio:.1f}")
-    console.print(table)
-
-
 def _effects_csv(release, covariates, own_columns, alpha: float) -> bytes:
     effects, (low, high) = release.effect(covariates), release.effect_interval(covariates, alpha)
     taken = {"effect", "low", "high"} & set(own_columns)
@@ -325,32 +232,6 @@ def _print_summary(release) -> None:
         console.print(f"[bold red]NOT PRIVATE[/bold red] (seeded noise); would be {promise}")
     else:
         console.print(promise)
-
-
-@contextmanager
-def _progress(quiet: bool) -> Iterator:
-    terminal = Console(stderr=True)
-    bar = Progress(
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TimeElapsedColumn(),
-        console=terminal,
-        transient=True,
-        disable=quiet or not terminal.is_terminal,
-    )
-    with bar:
-        task = bar.add_task("starting", total=1.0)
-        yield lambda stage, done: bar.update(task, description=stage, completed=done)
-
-
-def _make_folder(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        return
-    except (OSError, ValueError):
-        pass
-    raise InputError(f"the folder {folder.name!r} cannot be made")
 
 
 def _where(error: Exception) -> str:

@@ -1,0 +1,121 @@
+"""`dpcate bench`: comparisons that take longer than a test may."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from dpcate.cli_parts import Quiet, make_folder, progress_bar
+
+app = typer.Typer(no_args_is_help=True, help="Benchmarks; some need the extra 'peers' or 'opacus'.")
+console = Console()
+
+Workers = Annotated[int, typer.Option(min=1, help="Runs at the same time, each on one thread.")]
+
+
+@app.command()
+def speed(rows: Annotated[int, typer.Option(help="Rows of Dataset 1.")] = 3000) -> None:
+    """One private fit against one EconML CausalForestDML fit, in the same run."""
+    from dpcate.bench.speed import compare_fit_times
+
+    _print_timings(compare_fit_times(rows))
+
+
+@app.command()
+def dpsgd() -> None:
+    """Our DP-SGD against opacus: 1,350 rows, 30 columns, 50 epochs, without compilation."""
+    from dpcate.bench.dpsgd import compare_with_opacus
+
+    _print_timings(compare_with_opacus())
+
+
+@app.command()
+def path(questions: Annotated[int, typer.Option(help="Questions, one at a time.")] = 10_000) -> None:
+    """One noise path asked one point at a time: time per thousand, and memory."""
+    from dpcate.bench.path import time_questions
+
+    timing = time_questions(questions)
+    table = Table("questions", "seconds")
+    for block, seconds in enumerate(timing.seconds_per_block, start=1):
+        table.add_row(f"thousand {block}", f"{seconds:.2f}")
+    table.add_row("last hundred", f"{timing.last_hundred:.2f}")
+    table.add_row("last hundred, predicted by i² from the first thousand", f"{timing.predicted_last_hundred:.2f}")
+    console.print(table)
+    console.print(f"peak memory grew by {timing.growth_bytes / 2**20:.0f} MiB")
+
+
+@app.command()
+def tuning(repetitions: Annotated[int, typer.Option(help="Random problems per cell and width.")] = 20) -> None:
+    """The default rule of the features release against its neighbours, on the data that chose it."""
+    from dpcate.bench.tuning import compare_settings
+
+    print("rows,epsilon,setting,factor,relative_error")
+    for line in compare_settings(repetitions):
+        print(f"{line.rows},{line.epsilon:g},{line.setting},{line.factor:g},{line.relative_error:.3f}", flush=True)
+
+
+@app.command()
+def moments(
+    seeds: Annotated[int, typer.Option(min=1, help="Random trials per cell.")] = 16,
+    held_out: Annotated[bool, typer.Option("--held-out", help="Trials that no rule was chosen on.")] = False,
+    figure: Annotated[Path | None, typer.Option(help="Also draw the figure of docs/moments.md here.")] = None,
+) -> None:
+    """The default on the random trials that its rules were chosen on, or on held-out ones."""
+    from dpcate.bench.moments import compare_cells, draw_curves
+
+    if figure is not None:
+        draw_curves(figure, seed=7100)
+    print("rows,columns,epsilon,typical_error,quadratic_error,coverage,width_over_error")
+    for cell in compare_cells(seeds, held_out=held_out):
+        numbers = (cell.typical, cell.quadratic, cell.coverage, cell.width)
+        print(
+            cell.rows, cell.columns, f"{cell.epsilon:g}", *(f"{number:.3f}" for number in numbers), sep=",", flush=True
+        )
+
+
+@app.command()
+def paper(
+    out: Annotated[Path, typer.Option(help="Folder for figures and the page; kept runs are not run again.")],
+    mimic: Annotated[Path | None, typer.Option(help="MIMIC-Extract's all_hourly_data.h5; else a stand-in.")] = None,
+    tcga: Annotated[Path | None, typer.Option(help="Expression (.npz, .csv, .parquet); else a stand-in.")] = None,
+    genes: Annotated[Path | None, typer.Option(help="Public list of genes for --tcga, one name per line.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer rows, budgets and runs: a minute or two.")] = False,
+    workers: Workers = 2,
+    quiet: Quiet = False,
+) -> None:
+    """Every experiment of the paper, twice: with its calibration, which is not private, and with ours."""
+    from dpcate.bench.paper.results import redraw
+    from dpcate.bench.paper.sources import UserFiles
+
+    files = UserFiles(mimic=mimic, tcga=tcga, genes=genes)
+    make_folder(out)
+    with progress_bar(quiet) as report:
+        redraw(out, quick=quick, files=files, workers=workers, progress=report)
+    if not quiet:
+        console.print(f"Open [bold]{out / 'paper.html'}[/bold].")
+
+
+@app.command()
+def peers(
+    out: Annotated[Path, typer.Option(help="Folder for tables, figures and the page; kept runs are not run again.")],
+    quick: Annotated[bool, typer.Option("--quick", help="Two datasets, two budgets, two seeds: minutes.")] = False,
+    workers: Workers = 2,
+    quiet: Quiet = False,
+) -> None:
+    """Every method next to every peer: errors, coverage, seconds, memory, guarantee. Needs the extra 'peers'."""
+    from dpcate.bench.peers.results import compare
+
+    make_folder(out)
+    with progress_bar(quiet) as report:
+        compare(out, quick=quick, workers=workers, progress=report)
+    if not quiet:
+        console.print(f"Open [bold]{out / 'peers.html'}[/bold]; the tables are also in peers.md and peers.csv.")
+
+
+def _print_timings(timings) -> None:
+    table = Table("method", "seconds", "times faster than the last line")
+    for line in timings:
+        table.add_row(line.method, f"{line.seconds:.3f}", f"{line.ratio:.1f}")
+    console.print(table)
