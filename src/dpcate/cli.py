@@ -89,12 +89,12 @@ def fit(
     delta: Annotated[float, typer.Option(help="Privacy budget δ, well below 1/n.")],
     out: Annotated[Path, typer.Option(help="Where the release goes.")] = Path("release.json"),
     learner: Annotated[str, typer.Option(help="r or dr.")] = "r",
-    second_stage: Annotated[str, typer.Option(help="features, kernel, network or moments.")] = "features",
-    nuisance: Annotated[str, typer.Option(help="features, network or moments.")] = "features",
+    second_stage: Annotated[str, typer.Option(help="moments, features, kernel or network.")] = "moments",
+    nuisance: Annotated[str, typer.Option(help="moments, features or network.")] = "moments",
     known_propensity: Annotated[
         float | None, typer.Option(help="Treatment probability of a randomised trial; costs no budget.")
     ] = None,
-    split: Annotated[str, typer.Option(help="crossfit, disjoint or none.")] = "crossfit",
+    split: Annotated[str, typer.Option(help="none, crossfit or disjoint.")] = "none",
     neighbours: Annotated[str, typer.Option(help="replace-one or add-or-remove-one.")] = "replace-one",
     propensity_floor: Annotated[float, typer.Option(help="Propensities are kept this far from 0 and 1.")] = 0.05,
     queries: Annotated[

@@ -20,6 +20,7 @@ DECAY = 3.0  # a term of degree k has k⁻³ of its line's variance
 PAIR_SIZE = 0.25  # of the variance of single terms
 PAIRS_THAT_MATTER = 0.5  # relative to columns
 PROPAGATIONS = 6
+FEW = 3.0  # columns that matter, up to which each may have the full size
 UNSEEN = 1e30  # the variance of what was not observed
 
 
@@ -32,6 +33,12 @@ class Prior:
     sizes: np.ndarray
     columns: np.ndarray
     width: int
+
+    def grid(self) -> tuple[np.ndarray, np.ndarray]:
+        """Every size of a column's line with every chance that a column matters: the more do, the less each does."""
+        columns = np.minimum(self.columns, self.width / 2)
+        size = np.outer(self.sizes, np.minimum(1.0, np.sqrt(FEW / columns)))
+        return size.ravel(), np.tile(columns / self.width, len(self.sizes))
 
 
 @dataclass(frozen=True)
@@ -124,17 +131,17 @@ def _posterior(observed: np.ndarray, noise: np.ndarray, terms: tuple[Term, ...],
     layout = _layout(terms)
     constant = np.array([not term for term in terms])
     centred = observed - np.where(constant, prior.centre, 0.0)
-    slab = np.where(constant, prior.variance, prior.sizes[:, None] ** 2 * layout.shape)
+    size, likely = prior.grid()
+    slab = np.where(constant, prior.variance, size[:, None] ** 2 * layout.shape)
     ratio = slab / noise
     evidence = 0.5 * (centred**2 / noise * ratio / (1 + ratio) - np.log1p(ratio))
-    likely = np.minimum(0.5, prior.columns / prior.width)[:, None]
-    likely = np.where(layout.pair, PAIRS_THAT_MATTER * likely, likely)
-    log_odds = np.log(likely / (1 - likely)) + (evidence @ layout.member)[:, None, :]
-    weight = (np.log1p(-likely) + np.logaddexp(0, log_odds)).sum(axis=2)
+    likely = likely[:, None] * np.where(layout.pair, PAIRS_THAT_MATTER, 1.0)
+    log_odds = np.log(likely / (1 - likely)) + evidence @ layout.member
+    weight = (np.log1p(-likely) + np.logaddexp(0, log_odds)).sum(axis=1)
     weight = np.exp(weight - weight.max())
     weight /= weight.sum()
-    included = (weight[:, :, None] / (1 + np.exp(-np.clip(log_odds, -30, 30)))).sum(axis=1)
-    share = np.where(constant, weight.sum(axis=1)[:, None], included @ layout.member.T)
+    included = weight[:, None] / (1 + np.exp(-np.clip(log_odds, -30, 30)))
+    share = np.where(constant, weight[:, None], included @ layout.member.T)
     mean = centred * ratio / (1 + ratio)
     first = (share * mean).sum(axis=0)
     second = (share * (slab / (1 + ratio) + mean**2)).sum(axis=0)

@@ -13,6 +13,7 @@ GENTLEST = 3.0  # how much less is clipped, at most, where sampling noise outwei
 GRAM_SHARE = 0.07  # of a stage, for the second moment of the terms that matter
 GRAM_NOISE = 0.3  # its largest tolerated noise, as a spectral norm
 FEWEST_GRAM = 4
+CENTRED = 1.0  # an error of a column's mean, in sds, at which half of the prior size is given up
 PAIRED_COLUMNS = 5
 EFFECT_SIZES = np.array([0.12, 0.25, 0.5, 1.0])  # of a column's line, in units of the outcome's scale
 OUTCOME_SIZES = np.array([0.12, 0.25, 0.5, 1.0])
@@ -30,6 +31,11 @@ class Clip:
 
 
 EARLY, LATE, FIRST = Clip(1.5, 0.75), Clip(1.7, 0.85), Clip(1.5, 1.2)
+
+
+def trust(mean_error: float) -> float:
+    """Where columns are not even known well enough to be centred (error in sds), heterogeneity is beyond reach."""
+    return 1 / (1 + (mean_error / CENTRED) ** 2)
 
 
 def first_degree(signal: float, width: int) -> int:

@@ -101,9 +101,11 @@ def _from_offset(problem: Problem, mechanisms: Mechanisms, mu: float, signal: fl
     variance = offset.sd**2 + (offset.score_scale / offset.curvature) ** 2 / problem.n + (0.05 * scale) ** 2
     degree, highest = rules.first_degree(signal, len(columns.means)), rules.highest_degree(signal)
     basis = Basis.additive(columns.means, columns.sds, degree, highest)
-    prior = Prior(offset.value, variance, scale * rules.EFFECT_SIZES, rules.EFFECT_COLUMNS, basis.width)
-    block = Block(Evidence(prior), offset.curvature, np.ones(2), 1.0)
     error = columns.mean_error / float(columns.sds.mean())
+    prior = Prior(
+        offset.value, variance, rules.trust(error) * scale * rules.EFFECT_SIZES, rules.EFFECT_COLUMNS, basis.width
+    )
+    block = Block(Evidence(prior), offset.curvature, np.ones(2), 1.0)
     return State(problem.n, basis, error, (block,), Sizes.prior(offset.score_scale, 0.4))
 
 

@@ -169,7 +169,7 @@ def _start(n: float, basis: Basis, error: float, place: Place, treated: float) -
     outcome = Prior(
         (0.0), (place.doubt + 0.1 * scale) ** 2, scale * rules.OUTCOME_SIZES, rules.OUTCOME_COLUMNS, basis.width
     )
-    effect = Prior(0.0, scale**2, scale * rules.EFFECT_SIZES, rules.EFFECT_COLUMNS, basis.width)
+    effect = Prior(0.0, scale**2, rules.trust(error) * scale * rules.EFFECT_SIZES, rules.EFFECT_COLUMNS, basis.width)
     blocks = (
         Block(Evidence(outcome), 1.0, np.ones(2), OUTCOME_IMPORTANCE),
         Block(Evidence(effect), 2 * treated * (1 - treated), 4 * by_arm, 1.0),
