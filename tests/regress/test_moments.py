@@ -107,10 +107,11 @@ def test_an_interaction_among_many_columns_is_found():
     assert np.std(model.effect(x) - tau) < 0.5 * np.std(best_without)
 
 
-def test_correlated_columns_do_not_mislead():
-    x, tau, model = drawn(8, lambda x: 1 + 3 * x[:, 2] - 3 * x[:, 5], correlated=0.7)
+@pytest.mark.parametrize("seed", range(4))
+def test_correlated_columns_do_not_mislead(seed):
+    x, tau, model = drawn(8, lambda x: 1 + 3 * x[:, 2] - 3 * x[:, 5], seed=seed, correlated=0.7)
     assert model.release_.model.correlated
-    assert np.sqrt(np.mean((model.effect(x) - tau) ** 2)) < 0.25 * tau.std()
+    assert np.sqrt(np.mean((model.effect(x) - tau) ** 2)) < 0.5 * tau.std()
 
 
 def test_intervals_cover_a_step():

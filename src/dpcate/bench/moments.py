@@ -32,9 +32,9 @@ class CellResult:
     width: float
 
 
-def compare_cells(seeds: int, *, held_out: bool) -> Iterator[CellResult]:
+def compare_cells(seeds: range, *, held_out: bool) -> Iterator[CellResult]:
     for rows, columns, epsilon in CELLS:
-        runs = np.array([_run(seed, rows, columns, epsilon, held_out) for seed in range(seeds)])
+        runs = np.array([_run(seed, rows, columns, epsilon, held_out) for seed in seeds])
         error, covered, width = runs.T
         quadratic = float(np.sqrt(np.mean(error**2)))
         typical = float(np.exp(np.log(error).mean()))

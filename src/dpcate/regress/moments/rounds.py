@@ -19,7 +19,8 @@ from dpcate.regress.moments.sizes import Sizes, counted
 
 UNCENTRED = 0.06  # typical correlation between two basis functions that should have none
 SLOPE, SLOPE_VARIANCE, SLOPE_DRIFT = 0.85, 0.04, 0.005  # what clipping leaves of a score's response, a priori
-SLOPE_RANGE = (0.3, 1.5)
+LEAST_SLOPE = 0.3
+LARGEST_SLOPE, LARGEST_UNKNOWN_SLOPE = 1.5, 8.0  # with the second moment released, and without: correlation steepens
 CORRELATED, CORRELATION = 0.15, 0.4  # how many pairs of terms are correlated, and how strongly
 SCALE_SPREAD = 0.3  # prior variance of a term's second moment around 1
 WORTH_DEEPENING = 0.3  # the probability from which a column may grow
@@ -166,33 +167,40 @@ def _with_slope(block: Block, last: Step | None, step: Step, row: int) -> Block:
     noise = (step.sd / step.direction[row, both]) ** 2 + (last.sd / last.direction[row, both]) ** 2
     seen, doubt = float((before - now) @ move[both]) / expected, float(noise @ move[both] ** 2) / expected**2
     prior = block.slope_variance + SLOPE_DRIFT
-    slope = float(np.clip(block.slope + (seen - block.slope) * prior / (prior + doubt), *SLOPE_RANGE))
+    largest = LARGEST_SLOPE if gram else LARGEST_UNKNOWN_SLOPE
+    slope = float(np.clip(block.slope + (seen - block.slope) * prior / (prior + doubt), LEAST_SLOPE, largest))
     return dataclasses.replace(block, slope=slope, slope_variance=prior * doubt / (prior + doubt))
 
 
-def grown(state: State, rows: MomentRows) -> State:
-    """Products between the columns that matter most, and more degrees for those that very likely matter."""
-    importance = np.zeros(state.basis.width)
-    for belief in state.beliefs:
-        for term, size in zip(state.basis.terms, belief.mean**2 + belief.variance, strict=True):
-            if len(term) == 1:
-                importance[term[0][0]] += size
-    paired = sorted(np.argsort(-importance, kind="stable")[: rules.PAIRED_COLUMNS].tolist())
-    deep = [j for j in paired if state.beliefs[-1].matters[(j,)] > WORTH_DEEPENING]
-    basis = state.basis.grown(paired, deep)
+def focused(state: State, rows: MomentRows, count: int, mu: float, name: str) -> State:
+    """Release the second moment of the terms that matter most, so that columns which go together cease to mislead.
+
+    Products between such columns, and higher degrees of them, join the basis if they are among those terms: outside,
+    where nothing is known of how they go together with the rest, they would do more harm than good.
+    """
+    candidate = dataclasses.replace(state, basis=_grown(state), last=None)
+    size = (candidate.mean**2 + candidate.variance).sum(axis=0)
+    best = set((1 + np.argsort(-size[1:], kind="stable")[:count]).tolist())
+    known = len(state.basis.terms)
+    kept = [place for place in range(len(candidate.basis.terms)) if place < known or place in best]
+    basis = dataclasses.replace(candidate.basis, terms=tuple(candidate.basis.terms[place] for place in kept))
+    chosen = np.array([row for row, place in enumerate(kept) if place in best])
     rows.describe(basis)
-    return dataclasses.replace(state, basis=basis, last=None)
-
-
-def with_gram(state: State, rows: MomentRows, count: int, mu: float, name: str) -> State:
-    """Release the second moment of the terms that matter most: columns that go together cease to mislead."""
-    size = (state.mean**2 + state.variance).sum(axis=0)
-    order = 1 + np.argsort(-size[1:], kind="stable")
-    chosen = np.sort(order[:count])
     noisy = rows.second_moment(chosen, 1.2 * math.sqrt(len(chosen)), mu, f"{name}: second moments")
     gram = Gram(chosen, _shrunk_gram(noisy.value, noisy.sd, rows.n))
     evidence = [dataclasses.replace(block.evidence, gram=gram) for block in state.blocks]
-    return dataclasses.replace(state.with_evidence(evidence), last=None)
+    return dataclasses.replace(candidate, basis=basis).with_evidence(evidence)
+
+
+def _grown(state: State) -> Basis:
+    """With products between the columns that matter most, and all degrees of those that very likely matter."""
+    importance = np.zeros(state.basis.width)
+    for term, size in zip(state.basis.terms, (state.mean**2 + state.variance).sum(axis=0), strict=True):
+        if len(term) == 1:
+            importance[term[0][0]] += size
+    paired = sorted(np.argsort(-importance, kind="stable")[: rules.PAIRED_COLUMNS].tolist())
+    deep = [j for j in paired if state.beliefs[-1].matters[(j,)] > WORTH_DEEPENING]
+    return state.basis.grown(paired, deep)
 
 
 def _shrunk_gram(matrix: np.ndarray, sd: float, n: float) -> np.ndarray:

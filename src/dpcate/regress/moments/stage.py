@@ -11,7 +11,7 @@ from dpcate.models.moments import MomentsModel
 from dpcate.privacy import Mechanisms
 from dpcate.regress.moments import rules
 from dpcate.regress.moments.belief import Belief, Evidence, Prior
-from dpcate.regress.moments.rounds import Block, State, grown, played, with_gram
+from dpcate.regress.moments.rounds import Block, State, focused, played
 from dpcate.regress.moments.rows import MomentRows
 from dpcate.regress.moments.sizes import Sizes
 from dpcate.regress.moments.together import EffectStart
@@ -62,10 +62,8 @@ class Moments:
         rows.describe(state.basis)
         rounds = self.rounds or ROUNDS_ANEW
         for number in range(rounds):
-            if number == 1:
-                state = grown(state, rows)
-                spent = mu * math.sqrt(rules.GRAM_SHARE)
-                state = with_gram(state, rows, gram, spent, name) if gram else state
+            if number == 1 and gram:
+                state = focused(state, rows, gram, mu * math.sqrt(rules.GRAM_SHARE), name)
             clip = rules.EARLY if number < rounds / 2 else rules.LATE
             spent, label = mu * math.sqrt(left / rounds), f"{name}: round {number + 1}"
             state = played(state, rows, spent, label, clip, two_valued=problem.two_valued)

@@ -16,7 +16,7 @@ from dpcate.privacy import Mechanisms, Neighbours
 from dpcate.regress.columns import ColumnMoments
 from dpcate.regress.moments import rules
 from dpcate.regress.moments.belief import Evidence, Prior
-from dpcate.regress.moments.rounds import Block, State, grown, played, with_gram
+from dpcate.regress.moments.rounds import Block, State, focused, played
 from dpcate.regress.moments.rows import MomentRows
 from dpcate.regress.moments.sizes import Place, Sizes, located
 
@@ -105,9 +105,8 @@ def fit_together(trial: TrialRows, mechanisms: Mechanisms, mu: float, name: str)
     )  # fmt: skip
     each = rounds * math.sqrt((1 - CONSTANTS_SHARE) / ROUNDS)
     for number in range(ROUNDS):
-        if number == 1:
-            state = grown(state, rows)
-            state = with_gram(state, rows, gram, spend["gram"], name) if gram else state
+        if number == 1 and gram:
+            state = focused(state, rows, gram, spend["gram"], name)
         label = f"{name}: round {number + 1}"
         state = played(state, rows, each, label, rules.EARLY, two_valued=trial.two_valued)
     return _together(state, propensity, place.centre, doubt, treated)
