@@ -115,7 +115,7 @@ def test_parquet_and_options(place):
     assert fit(place, *options, "--quiet", data="rows.parquet", out="other.json").stdout == ""
     release = dpcate.Release.load(place / "other.json")
     assert release.spec.split == "disjoint"
-    assert release.spec.nuisance == "known propensity, outcome by features"
+    assert release.spec.nuisance == "known propensity, outcome by moments"
     assert release.neighbours == "add-or-remove-one"
 
 
@@ -133,7 +133,7 @@ def test_queries_and_the_papers_calibration(place):
     assert run("effect", "finite.json", "--at", "profiles.csv", folder=place).returncode == 0
     assert_refused(run("effect", "finite.json", "--at", "points.csv", folder=place), "declared points only")
 
-    paper = ["--calibration", "paper", "--split", "disjoint"]
+    paper = ["--calibration", "paper", "--second-stage", "features", "--split", "disjoint"]
     assert_refused(fit(place, *paper, out="never.json"), "--accept-unproven")
     result = fit(place, *paper, "--accept-unproven", out="paper.json")
     assert result.returncode == 0, result.stderr
