@@ -60,6 +60,7 @@ from dpcate.schema import Schema
 
 FEWEST_PERSONS = 10
 COUNT_SHARE = 0.02  # of μ², for the private number of persons under add-or-remove-one
+COUNT_APART = 0.1  # of ε and δ, where the count then decides how networks are trained
 COLUMNS_SHARE = 0.05  # of μ² at most, for the moments of the covariates; less where less gives errors of 0.5%
 AVERAGE_SHARE = 0.04  # of μ², for the average effect
 
@@ -140,13 +141,18 @@ class Pipeline:
                 raise DataError(f"too few rows: at least {FEWEST_PERSONS} persons are needed")
             return rows.persons, self.budget.mu
         shares = Shares({"count": COUNT_SHARE, "rest": 1 - COUNT_SHARE})
+        apart = Declared(COUNT_APART * self.budget.epsilon, COUNT_APART * self.budget.delta)
+        gaussian = self.request.gaussian
         count = mechanisms.vector(
             "number of persons",
             [float(rows.persons)],
             sensitivity=box_sum(widths=(1.0,)),
-            mu=shares.mu("count", self.budget.mu),
+            mu=shares.mu("count", self.budget.mu) if gaussian else gdp_mu(apart.epsilon, apart.delta),
         )
-        return max(FEWEST_PERSONS, round(float(count.value[0]))), shares.mu("rest", self.budget.mu)
+        if not gaussian:
+            mechanisms.accountant.set_apart(apart)
+        left = shares.mu("rest", self.budget.mu) if gaussian else mechanisms.accountant.budget.mu
+        return max(FEWEST_PERSONS, round(float(count.value[0]))), left
 
     def _first_half(self, mu: float) -> float:
         """As printed, the first stage may spend (ε/2, δ/2), moments of the columns included."""

@@ -14,6 +14,7 @@ from dpcate.privacy import (
     SampledGaussian,
     Sensitivity,
     gdp_epsilon,
+    gdp_mu,
 )
 from dpcate.privacy.accounting import delta_of, epsilon_of
 
@@ -108,3 +109,24 @@ def test_parts_are_parallel_and_all_rows_touch_every_part():
             accountant.charge(charge(Gaussian(0.01), part=part))
     with pytest.raises(InputError, match="part"):
         accountant.charge(charge(Gaussian(0.01), part=2))
+
+
+def test_what_is_set_apart_is_added_and_the_rest_has_what_is_left():
+    budget = Budget(epsilon=1.0, delta=1e-6, neighbours="add-or-remove-one")
+    accountant = Accountant(budget)
+    accountant.charge(charge(Gaussian(gdp_mu(0.1, 1e-7))))
+    accountant.set_apart(Declared(0.1, 1e-7))
+    training = accountant.training_left(sampling_rate=0.05, steps=100)
+    accountant.charge(charge(training))
+    assert delta_of([training], 0.9, "add-or-remove-one") <= 9e-7 * (1 + 1e-9)
+    assert 0.95 < accountant.epsilon_spent() <= 1.0 + 1e-9
+    with pytest.raises(BudgetError):
+        accountant.charge(charge(Gaussian(0.1)))
+    assert len(accountant.charges) == 2
+
+
+def test_setting_apart_less_than_was_spent_is_refused():
+    accountant = Accountant(Budget(epsilon=1.0, delta=1e-6))
+    accountant.charge(charge(Gaussian(0.2)))
+    with pytest.raises(BudgetError, match="set apart"):
+        accountant.set_apart(Declared(0.1, 1e-7))

@@ -187,6 +187,7 @@ class Accountant:
         self._gaussian = gaussian
         self._reserve = reserve
         self._charges: list[Charge] = []
+        self._apart, self._apart_epsilon = 0, 0.0
 
     @property
     def charges(self) -> tuple[Charge, ...]:
@@ -206,6 +207,21 @@ class Accountant:
             self._reserve()
         self._charges.append(charge)
 
+    def set_apart(self, spent: Declared) -> None:
+        """What was charged so far counts as (ε', δ'); what follows has (ε − ε', δ − δ'), and may be chosen by it.
+
+        Privacy-loss distributions compose events that are fixed beforehand; guarantees that are added need not be
+        (proofs/composition.md).
+        """
+        budget = self.budget
+        for part in range(self.parts):
+            if delta_of(self._events(part), spent.epsilon, budget.neighbours) > spent.delta * (1 + OVERDRAFT_TOLERANCE):
+                raise BudgetError("what was charged so far is not covered by what is set apart for it")
+        self.budget = Budget(
+            epsilon=budget.epsilon - spent.epsilon, delta=budget.delta - spent.delta, neighbours=budget.neighbours
+        )
+        self._apart, self._apart_epsilon = len(self._charges), spent.epsilon
+
     def gaussian_left(self, part: int | None = None) -> float:
         """The largest μ that a Gaussian release on this part (all rows if None) may still spend."""
         touched = range(self.parts) if part is None else (part,)
@@ -223,10 +239,11 @@ class Accountant:
     def epsilon_spent(self) -> float:
         """The ε, at the budget's δ, of the person who lost most."""
         budget = self.budget
-        return max(epsilon_of(self._events(part), budget.delta, budget.neighbours) for part in range(self.parts))
+        rest = max(epsilon_of(self._events(part), budget.delta, budget.neighbours) for part in range(self.parts))
+        return self._apart_epsilon + rest
 
     def _events(self, part: int) -> list[Event]:
-        return [charge.event for charge in self._charges if charge.part in (None, part)]
+        return [charge.event for charge in self._charges[self._apart :] if charge.part in (None, part)]
 
     def _affordable(self, events: Iterable[Event]) -> bool:
         events, budget = list(events), self.budget
