@@ -208,3 +208,11 @@ def test_known_nuisances_cost_nothing_and_split_the_budget_not_at_all():
     for learner in ("r", "dr"):
         charges = fitted(nuisance=known, learner=learner, split="none").release_.charges
         assert all(charge.name.startswith(("effect", "columns", "average effect")) for charge in charges)
+
+
+def test_simultaneous_intervals_are_wider_and_the_releases_own():
+    model = fitted()
+    single, together = (model.effect_interval(QUERY, simultaneous=flag) for flag in (False, True))
+    assert (together[0] < single[0]).all()
+    assert (single[1] < together[1]).all()
+    np.testing.assert_array_equal(together, model.release_.effect_interval(QUERY, simultaneous=True))

@@ -105,9 +105,11 @@ class PrivateCATE(BaseEstimator):
         """The private effect at each row of X: post-processing, free."""
         return self._release().effect(X)
 
-    def effect_interval(self, X: Any, alpha: float = 0.1) -> tuple[np.ndarray, np.ndarray]:
-        """(low, high) at level 1 − alpha for privacy noise, sampling noise and shrinkage."""
-        return self._release().effect_interval(X, alpha)
+    def effect_interval(
+        self, X: Any, alpha: float = 0.1, *, simultaneous: bool = False
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """(low, high) at level 1 − alpha, at each row of X or, if simultaneous, at all of them together."""
+        return self._release().effect_interval(X, alpha, simultaneous=simultaneous)
 
     def ate(self, X: Any = None) -> float:
         """The effect averaged over the private population (paid for by the fit), or over public rows X."""
