@@ -17,7 +17,7 @@ INSTANCES = range(1, 11)
 NOTE = (
     "The columns of ACIC16 are anonymised, so there is no codebook: the bounds are round guesses at what such columns "
     "can hold (ages, weights, single-digit codes), not the ranges of the data. The simulated outcome has no unit; one "
-    "wide round range serves all instances; a few outcomes of the seventh lie above it."
+    "wide round range serves all instances; one outcome of the seventh lies above it."
 )
 
 _CODE = Number(0, 10)  # single-digit counts and codes, Apgar scores
