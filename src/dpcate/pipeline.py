@@ -61,7 +61,7 @@ from dpcate.schema import Schema
 FEWEST_PERSONS = 10
 COUNT_SHARE = 0.02  # of μ², for the private number of persons under add-or-remove-one
 COUNT_APART = 0.1  # of ε and δ, where the count then decides how networks are trained
-COLUMNS_SHARE = 0.05  # of μ² at most, for the moments of the covariates; less where less gives errors of 0.5%
+COLUMNS_SHARE = 0.1  # of μ² at most, for the moments of the covariates; less where less gives errors of 0.5%
 AVERAGE_SHARE = 0.04  # of μ², for the average effect
 
 Progress = Callable[[str, float], None]
