@@ -94,6 +94,7 @@ def test_a_module_imports_only_what_its_package_may(module):
             "estimator",
             "pipeline",
             "cli",
+            "cli_answers",
             "cli_bench",
             "cli_ledger",
             "cli_parts",

@@ -58,6 +58,8 @@ CALLS = [
     ["ledger", "show", "--dataset", "patients", "--json"],
     ["ledger", "history", "--dataset", "patients"],
     ["demo", "--out", "made", "--rows", "20", "--epsilon", "1", "--quiet"],
+    ["effect", "release.json", "--at", "points.csv", "--json"],
+    ["report", "release.json", "--out", "r.html", "--json", "--quiet"],
 ]
 
 

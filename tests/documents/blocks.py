@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 RUN = {"python", "sh", "console"}
-SHOWN = {"toml", "csv", "json", "text", "{toctree}", "{eval-rst}"}
+SHOWN = {"toml", "json", "text", "{toctree}", "{eval-rst}"}
 MARKS = {"file", "output", "within", "exit", "needs"}
 
 _BLOCK = re.compile(
