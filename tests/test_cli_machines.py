@@ -6,6 +6,7 @@ import pty
 import shutil
 import subprocess
 import sys
+from decimal import Decimal
 
 import pandas as pd
 import pytest
@@ -81,6 +82,14 @@ def test_effects_as_records(call, place):
     assert written == {"private": True, "guarantee": "proven", "alpha": 0.1, "out": "effects.csv"}
     assert call("effect", "release.json", "--at", "points.csv", "--out", "e.csv", "--quiet") == (0, "", "")
     assert (place / "e.csv").read_text() == (place / "effects.csv").read_text()
+
+
+def test_points_may_have_columns_of_any_kind(call, place):
+    odd = {"price": [Decimal("1.50"), None], "whole": [1, 2], "yes": [True, False], "wide": [float("inf"), 0.5]}
+    pd.DataFrame({"x0": [0.2, 0.9], "x1": [0.5, 0.5], **odd}).to_parquet(place / "points.parquet")
+    first, second = answered(call("effect", "release.json", "--at", "points.parquet", "--json"))["effects"]
+    assert [first[name] for name in odd] == ["1.50", 1, True, None]
+    assert [second[name] for name in odd] == [None, 2, False, 0.5]
 
 
 def test_what_is_not_private_says_so_to_machines_too_and_cannot_be_silenced(call):

@@ -21,7 +21,7 @@ def tries():
         found = blocks(page)
         for need in sorted({block.needs or "" for block in found}):
             chosen = [block for block in found if block.needs in (None, need)]
-            marks = [pytest.mark.peers] if need == "peers" else []
+            marks = [pytest.mark.peers, pytest.mark.filterwarnings("ignore::FutureWarning")] if need == "peers" else []
             name = page.relative_to(ROOT).as_posix() + (f", {need}" if need else "")
             if any(block.language in RUN for block in chosen):
                 yield pytest.param(chosen, need, marks=marks, id=name)
