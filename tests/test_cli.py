@@ -2,6 +2,7 @@
 
 import csv
 import hashlib
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -255,7 +256,7 @@ def test_overwriting_keeps_the_old_release_when_the_new_fit_is_refused(place):
 def test_bench_names_the_missing_extra(place, monkeypatch, tmp_path):
     blocker = tmp_path / "econml.py"
     blocker.write_text("raise ImportError\n")
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])]))
     assert_refused(run("bench", "speed", folder=place), "pip install 'dpcate[peers]'")
 
 
@@ -266,7 +267,7 @@ def test_a_defect_of_ours_shows_its_place_but_not_its_text(place, tmp_path, monk
         "def save(self, path): raise RuntimeError('SENTINEL')\n"
         "dpcate.release.Release.save = save\n"
     )
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])]))
     result = fit(place, "--quiet", out="never.json")
     assert_refused(result, "internal error (RuntimeError", code=1)
     assert "SENTINEL" not in result.stderr

@@ -71,6 +71,19 @@ def test_fit_answers_with_what_its_release_says(call, place):
     assert json.loads(err)["error"]["kind"] == "BudgetError"
 
 
+def test_a_ledger_that_is_lost_after_the_fit_does_not_hide_the_release(call, place, monkeypatch):
+    def lost(self):
+        raise dpcate.errors.LedgerError("the ledger 'x' cannot be reached")
+
+    monkeypatch.setattr(dpcate.Ledger, "account", lost)
+    grant = dpcate.Grant.of(epsilon=1.0, delta=1e-6)
+    dpcate.Ledger(place / "ledger.db", "lost").grant(grant)
+    code, out, err = call(*FIT, "--ledger", "ledger.db", "--dataset", "lost", "--out", "lost.json", "--json")
+    assert (code, json.loads(out)["ledger"]) == (0, None)
+    assert "the release is written" in json.loads(err)["warning"]
+    assert dpcate.Release.load(place / "lost.json").private
+
+
 def test_effects_as_records(call, place):
     answer = answered(call("effect", "release.json", "--at", "points.csv", "--json"))
     first, second = answer["effects"]

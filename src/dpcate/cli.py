@@ -3,7 +3,7 @@
 import sys
 import warnings
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 import typer
@@ -12,8 +12,11 @@ from dpcate import cli_bench, cli_ledger, cli_schema
 from dpcate._version import __version__
 from dpcate.cli_answers import console, effect_records, effects_csv, print_release, release_facts
 from dpcate.cli_parts import Json, Quiet, answer, fail, make_folder, one_of, progress_bar, warn
-from dpcate.errors import DpcateError, InputError
+from dpcate.errors import DpcateError, InputError, LedgerError
 from dpcate.files import read_bytes, require_writable, write_atomically
+
+if TYPE_CHECKING:
+    from dpcate.privacy import Account, Ledger
 
 app = typer.Typer(no_args_is_help=True, add_completion=True, pretty_exceptions_enable=False)
 app.add_typer(cli_bench.app, name="bench")
@@ -167,15 +170,14 @@ def fit(
     with progress_bar(quiet) as report, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", LedgerWarning)
         release = estimator.fit(table=data, progress=report).release_
-    content = release.to_json()
-    write_atomically(out, content)
+    release.save(out)
     for warning in caught:
         if issubclass(warning.category, LedgerWarning):
             warn(str(warning.message), as_json)
-    account = None if estimator.ledger is None or (quiet and not as_json) else estimator.ledger.account()
+    account = None if estimator.ledger is None or (quiet and not as_json) else _account(estimator.ledger, as_json)
     if as_json:
         charged = None if account is None else cli_ledger.account_facts(dataset, account)
-        answer({"release": str(out), **release_facts(release, content), "ledger": charged})
+        answer({"release": str(out), **release_facts(release, release.to_json()), "ledger": charged})
     elif not quiet:
         print_release(release)
         console.print(f"Release written to [bold]{out}[/bold].")
@@ -252,6 +254,15 @@ def report(
     if as_json:
         pages = {"report": str(out), "certificate": None if certificate is None else str(certificate)}
         answer({**pages, **release_facts(loaded, content)})
+
+
+def _account(ledger: "Ledger", as_json: bool) -> "Account | None":
+    """The account after a fit; that it cannot be shown must not look as if there were no release."""
+    try:
+        return ledger.account()
+    except LedgerError as error:
+        warn(f"the release is written, but what is left of its grant is not known: {error}", as_json)
+    return None
 
 
 def _where(error: Exception) -> str:
