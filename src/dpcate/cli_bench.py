@@ -16,27 +16,37 @@ Workers = Annotated[int, typer.Option(min=1, help="Runs at the same time, each o
 
 
 @app.command()
-def speed(rows: Annotated[int, typer.Option(help="Rows of Dataset 1.")] = 3000) -> None:
+def speed(rows: Annotated[int, typer.Option(help="Rows of Dataset 1.")] = 3000, quiet: Quiet = False) -> None:
     """One private fit against one EconML CausalForestDML fit, in the same run."""
     from dpcate.bench.speed import compare_fit_times
 
-    _print_timings(compare_fit_times(rows))
+    with progress_bar(quiet) as report:
+        report("fits in turn", 0.0)
+        timings = compare_fit_times(rows)
+    _print_timings(timings)
 
 
 @app.command()
-def dpsgd() -> None:
+def dpsgd(quiet: Quiet = False) -> None:
     """Our DP-SGD against opacus: 1,350 rows, 30 columns, 50 epochs, without compilation."""
     from dpcate.bench.dpsgd import compare_with_opacus
 
-    _print_timings(compare_with_opacus())
+    with progress_bar(quiet) as report:
+        report("trainings in turn", 0.0)
+        timings = compare_with_opacus()
+    _print_timings(timings)
 
 
 @app.command()
-def path(questions: Annotated[int, typer.Option(help="Questions, one at a time.")] = 10_000) -> None:
+def path(
+    questions: Annotated[int, typer.Option(help="Questions, one at a time.")] = 10_000, quiet: Quiet = False
+) -> None:
     """One noise path asked one point at a time: time per thousand, and memory."""
     from dpcate.bench.path import time_questions
 
-    timing = time_questions(questions)
+    with progress_bar(quiet) as report:
+        report("questions", 0.0)
+        timing = time_questions(questions)
     table = Table("questions", "seconds")
     for block, seconds in enumerate(timing.seconds_per_block, start=1):
         table.add_row(f"thousand {block}", f"{seconds:.2f}")
