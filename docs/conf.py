@@ -1,5 +1,7 @@
 """The site. Its sources are the project's own pages where they stand, so links work here and on a Git host alike."""
 
+import re
+
 import typer
 from typer.cli import get_docs_for_click
 
@@ -40,7 +42,8 @@ def add_commands(app, docname, source):
         command = typer.main.get_command(cli.app)
         with typer.Context(command, info_name="dpcate") as context:
             text = get_docs_for_click(obj=command, ctx=context, name="dpcate")
-        source[0] += text.replace("```console\n$ ", "```text\n").replace("\n# ", "\n## ", 1)
+        text = text.replace("```console\n$ ", "```text\n")
+        source[0] += re.sub(r"^#", "##", text, flags=re.MULTILINE)
 
 
 def setup(app):
