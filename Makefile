@@ -8,7 +8,7 @@ demo: .venv/core
 	$(BIN)/dpcate demo --out demo
 
 docs: .venv/dev
-	$(BIN)/sphinx-build --fail-on-warning --keep-going --conf-dir docs --builder html . site
+	$(BIN)/sphinx-build --fresh-env --fail-on-warning --keep-going --conf-dir docs --builder html . site
 
 test: .venv/dev
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "fork and not peers"
