@@ -6,7 +6,7 @@ vary, those that it shows with a decimal point need only be that near.
 
 import re
 
-_NUMBER = r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?"
+_NUMBER = r"-?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?"
 _TOKEN = re.compile(r"\.\.\.|-?\d+\.\d+(?:[eE][+-]?\d+)?|\s+|─+|━+|.", re.DOTALL)
 
 
@@ -22,7 +22,7 @@ def require_shown(shown: str, printed: str, within: str | None) -> None:
             return f"{token[0]}+"
         if within is not None and re.fullmatch(_NUMBER, token) and "." in token:
             numbers.append(float(token))
-            return f"({_NUMBER})"
+            return rf"\s*({_NUMBER})\s*"  # what pads numbers varies with them
         return re.escape(token)
 
     expected = "".join(map(pattern, _TOKEN.findall(shown.strip())))

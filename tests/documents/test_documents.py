@@ -43,6 +43,7 @@ def test_followed_word_by_word(chosen, need, tmp_path, monkeypatch, request):
 
 def test_shown_output_is_compared():
     require_shown("a  ... 1.5 z", "a b\nc 1.9   z\n", within="0.5")
+    require_shown("[0.11 0.92]", "[0.1  1.  ]", within="0.1")
     require_shown("━━ 3 rows, 1.5e-3", "━━━━━ 3 rows, 0.0016", within="20%")
     for shown, printed, within in [
         ("a 1.5", "a 1.5001", None),
