@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from dpcate import cli_bench, cli_ledger, cli_schema
+from dpcate import cli_bench, cli_ledger, cli_plan, cli_schema
 from dpcate._version import __version__
 from dpcate.cli_parts import Quiet, make_folder, progress_bar
 from dpcate.errors import DpcateError, InputError
@@ -22,6 +22,7 @@ app = typer.Typer(no_args_is_help=True, add_completion=True, pretty_exceptions_e
 app.add_typer(cli_bench.app, name="bench")
 app.add_typer(cli_ledger.app, name="ledger")
 app.add_typer(cli_schema.app, name="schema")
+app.command()(cli_plan.plan)
 console = Console()
 
 
