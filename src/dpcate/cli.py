@@ -8,9 +8,22 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 import typer
 
-from dpcate import cli_bench, cli_ledger, cli_schema
+from dpcate import cli_bench, cli_ledger, cli_plan, cli_schema
 from dpcate._version import __version__
 from dpcate.cli_answers import console, effect_records, effects_csv, print_release, release_facts
+from dpcate.cli_options import (
+    Delta,
+    Epsilon,
+    Floor,
+    LearnerName,
+    NeighboursName,
+    NuisanceName,
+    Queries,
+    SchemaFile,
+    SecondStageName,
+    SplitName,
+    TrialPropensity,
+)
 from dpcate.cli_parts import Json, Quiet, answer, fail, make_folder, one_of, progress_bar, warn
 from dpcate.errors import DpcateError, InputError, LedgerError
 from dpcate.files import read_bytes, require_writable, write_atomically
@@ -22,6 +35,7 @@ app = typer.Typer(no_args_is_help=True, add_completion=True, pretty_exceptions_e
 app.add_typer(cli_bench.app, name="bench")
 app.add_typer(cli_ledger.app, name="ledger")
 app.add_typer(cli_schema.app, name="schema")
+app.command()(cli_plan.plan)
 
 
 def main() -> None:
@@ -94,38 +108,19 @@ def demo(
 
 @app.command()
 def fit(
-    schema: Annotated[Path, typer.Option(help="Schema file (TOML) with the public facts.")],
+    schema: SchemaFile,
     data: Annotated[Path, typer.Option(help="Table with the rows (.csv, .csv.gz or .parquet).")],
-    epsilon: Annotated[float, typer.Option(help="Privacy budget ε, above 0.")],
-    delta: Annotated[float, typer.Option(help="Privacy budget δ, well below 1/n.")],
+    epsilon: Epsilon,
+    delta: Delta,
     out: Annotated[Path, typer.Option(help="Where the release goes.")] = Path("release.json"),
-    learner: Annotated[str, typer.Option(help="r or dr.", autocompletion=one_of("r", "dr"))] = "r",
-    second_stage: Annotated[
-        str,
-        typer.Option(
-            help="moments, features, kernel or network.",
-            autocompletion=one_of("moments", "features", "kernel", "network"),
-        ),
-    ] = "moments",
-    nuisance: Annotated[
-        str, typer.Option(help="moments, features or network.", autocompletion=one_of("moments", "features", "network"))
-    ] = "moments",
-    known_propensity: Annotated[
-        float | None, typer.Option(help="Treatment probability of a randomised trial; costs no budget.")
-    ] = None,
-    split: Annotated[
-        str, typer.Option(help="none, crossfit or disjoint.", autocompletion=one_of("none", "crossfit", "disjoint"))
-    ] = "none",
-    neighbours: Annotated[
-        str,
-        typer.Option(
-            help="replace-one or add-or-remove-one.", autocompletion=one_of("replace-one", "add-or-remove-one")
-        ),
-    ] = "replace-one",
-    propensity_floor: Annotated[float, typer.Option(help="Propensities are kept this far from 0 and 1.")] = 0.05,
-    queries: Annotated[
-        Path | None, typer.Option(help="Table of public points: effects are released at these only.")
-    ] = None,
+    learner: LearnerName = "r",
+    second_stage: SecondStageName = "moments",
+    nuisance: NuisanceName = "moments",
+    known_propensity: TrialPropensity = None,
+    split: SplitName = "none",
+    neighbours: NeighboursName = "replace-one",
+    propensity_floor: Floor = 0.05,
+    queries: Queries = None,
     calibration: Annotated[
         str, typer.Option(help="proven, or paper for the printed formulas.", autocompletion=one_of("proven", "paper"))
     ] = "proven",

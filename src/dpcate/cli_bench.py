@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from dpcate.cli_parts import Quiet, make_folder, progress_bar
+from dpcate.errors import InputError
 
 app = typer.Typer(no_args_is_help=True, help="Benchmarks; some need the extra 'peers' or 'opacus'.")
 console = Console()
@@ -84,6 +85,25 @@ def moments(
         print(
             cell.rows, cell.columns, f"{cell.epsilon:g}", *(f"{number:.3f}" for number in numbers), sep=",", flush=True
         )
+
+
+@app.command()
+def plan(
+    second_stage: Annotated[str | None, typer.Option(help="One second stage; all of them if not given.")] = None,
+) -> None:
+    """The planner's noise and widths against repeated fits on people that it did not make up: an hour or two."""
+    from dpcate.bench.planner import GRID, cells, compare
+
+    if second_stage is not None and second_stage not in GRID:
+        raise InputError(f"--second-stage must be one of {', '.join(GRID)}")
+    print("second_stage,rows,columns,epsilon,noise,simulated_noise,ratio,simulation_error,width,simulated_width")
+    for line in compare(cells(GRID if second_stage is None else [second_stage])):
+        cell = line.cell
+        numbers = (line.noise, line.simulated_noise, line.ratio, line.error, line.width, line.simulated_width)
+        print(
+            cell.second_stage, cell.rows, cell.columns, f"{cell.epsilon:g}", *(f"{number:.4f}" for number in numbers),
+            sep=",", flush=True,
+        )  # fmt: skip
 
 
 @app.command()

@@ -9,7 +9,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from dpcate.cli_parts import Json, Quiet, answer, one_of, progress_bar
+from dpcate.cli_options import NeighboursName
+from dpcate.cli_parts import Json, Quiet, answer, progress_bar
 from dpcate.privacy import Account, Charged, Grant, Granted, Ledger, granted_datasets
 from dpcate.privacy.accounting import Gaussian
 from dpcate.release import ChargedMechanism
@@ -34,12 +35,7 @@ def grant(
     epsilon: Annotated[float, typer.Option(help="ε of everything that will ever be released.")],
     delta: Annotated[float, typer.Option(help="δ of everything that will ever be released.")],
     ledger: Url = "ledger.db",
-    neighbours: Annotated[
-        str,
-        typer.Option(
-            help="replace-one or add-or-remove-one.", autocompletion=one_of("replace-one", "add-or-remove-one")
-        ),
-    ] = "replace-one",
+    neighbours: NeighboursName = "replace-one",
     person: Annotated[
         str | None, typer.Option(help="The schema's person column; without one, each row is a person.")
     ] = None,

@@ -109,7 +109,7 @@ class Pipeline:
         accountant = Accountant(self.budget, self.split.parts, gaussian=self.request.gaussian, reserve=reserve)
         mechanisms = Mechanisms(accountant, noise_source(self.random_state))
         persons, mu = self._count_persons(rows, mechanisms)
-        self._require_fitting(persons)
+        self.require_fitting(persons)
         columns, mu = self._columns(rows, persons, mechanisms, self._first_half(mu))
         part = split_rows(rows, self.split, self.budget.neighbours)
 
@@ -177,10 +177,16 @@ class Pipeline:
         )
         return private_columns(described, mechanisms, shares.mu("columns", mu)), shares.mu("rest", mu)
 
-    def _require_fitting(self, persons: int) -> None:
+    @property
+    def most_persons(self) -> float:
+        """How many the second stage can take."""
+        shared = 1 if self.split.second_stage_part is None else self.split.parts
+        limited = isinstance(self.second_stage, Kernel)
+        return shared * MOST_ROWS / self.schema.max_rows_per_person if limited else math.inf
+
+    def require_fitting(self, persons: int) -> None:
         """Refuse by public numbers what the second stage would refuse later, before anything is spent on it."""
-        rows = self._persons_in(self.split.second_stage_part, persons) * self.schema.max_rows_per_person
-        if isinstance(self.second_stage, Kernel) and rows > MOST_ROWS:
+        if persons > self.most_persons:
             raise DataError(f"the exact kernel takes at most {MOST_ROWS} rows; use second_stage='features' for more")
 
     def _stage_one(self, mu: float) -> float:

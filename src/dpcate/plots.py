@@ -1,4 +1,4 @@
-"""Pictures of a release: the private effect along one covariate, with its band."""
+"""Pictures of a release: the private effect along one covariate, with its band; and of a plan: width against ε."""
 
 import io
 import textwrap
@@ -62,6 +62,26 @@ def effect_figure(release: Release, covariate: str, truth: np.ndarray | None = N
     warning = _warning(release)
     axes.set_title(f"{title} — {warning}" if warning else title, color=_WARNING if warning else "black")
     axes.legend(frameon=False)
+    return figure
+
+
+def width_figure(
+    budgets: np.ndarray, widths: np.ndarray, noise: np.ndarray, chosen: float, title: str, effect: str
+) -> Figure:
+    """Width of the intervals against ε, what privacy alone would need, and the chosen ε."""
+    figure = Figure(figsize=(6.4, 3.9), layout="constrained", dpi=110)
+    axes = figure.subplots()
+    axes.loglog(budgets, widths, color=_PRIVATE, lw=2, marker="o", ms=5, label="intervals of the release")
+    axes.loglog(budgets, noise, color=_QUIET, lw=1.6, ls="--", label="privacy noise alone")
+    axes.axvline(chosen, color=_TRUTH, lw=1.2, label=f"ε = {chosen:g}")
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter("{x:g}")
+        axis.set_minor_formatter("")
+    axes.set_xlabel("ε")
+    axes.set_ylabel(_plain(f"width, {textwrap.shorten(effect, 40, placeholder='…')}"))
+    axes.set_title(title)
+    axes.legend(frameon=False)
+    axes.spines[["top", "right"]].set_visible(False)
     return figure
 
 
