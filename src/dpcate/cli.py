@@ -100,6 +100,10 @@ def fit(
     queries: Annotated[
         Path | None, typer.Option(help="Table of public points: effects are released at these only.")
     ] = None,
+    diagnostic: Annotated[
+        list[str] | None,
+        typer.Option(help="overlap, outcome, heterogeneity or calibration; repeat for several. Each is paid for."),
+    ] = None,
     calibration: Annotated[str, typer.Option(help="proven, or paper for the printed formulas.")] = "proven",
     accept_unproven: Annotated[
         bool, typer.Option("--accept-unproven", help="Needed with --calibration paper: no proof covers it.")
@@ -116,6 +120,7 @@ def fit(
 ) -> None:
     """Fit a private effect function and write its release."""
     from dpcate import KnownPropensity, Ledger, PrivateCATE, Schema
+    from dpcate.report.diagnoses import sentences
     from dpcate.spending import LedgerWarning
 
     require_writable(out)
@@ -135,6 +140,7 @@ def fit(
         propensity_floor=propensity_floor,
         calibration=calibration,
         queries=queries,
+        diagnostics=diagnostic or (),
         ledger=None if ledger is None else Ledger(ledger, dataset),
         random_state=random_state,
     )
@@ -147,6 +153,8 @@ def fit(
             print(f"warning: {warning.message}", file=sys.stderr)
     if not quiet:
         _print_summary(release)
+        for name, found in sentences(release):
+            console.print(f"[bold]{name}:[/bold] {found}", highlight=False)
         console.print(f"Release written to [bold]{out}[/bold].")
         if estimator.ledger is not None:
             left = estimator.ledger.account().epsilon_left()
