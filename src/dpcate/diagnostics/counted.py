@@ -8,7 +8,6 @@ from dpcate.privacy import Noisy
 
 SIZE_BINS = 20  # each √2 wider than the one below
 TAIL = 0.01  # of the rows may be larger than what sizes reach, by counts without noise
-BEYOND = 2.0  # clips lie at so many times what sizes are seen to reach: counts tell little about tails
 
 
 def size_edges(largest: float) -> np.ndarray:
@@ -21,14 +20,14 @@ def size_bins(values: np.ndarray, largest: float) -> np.ndarray:
     return np.searchsorted(size_edges(largest), size, side="right")
 
 
-def clip_from(counts: Noisy, largest: float) -> float:
-    """A clip that few rows exceed, fewer the less noise there is; the largest where nothing can be seen."""
+def clip_from(counts: Noisy, largest: float, beyond: float) -> float:
+    """So many times what sizes are seen to reach, and few rows exceed; the largest where nothing can be seen."""
     below, unsure = np.cumsum(counts.value), counts.sd * math.sqrt(SIZE_BINS)
     total = float(below[-1])
     if total <= 2 * unsure:
         return largest
     first = int(np.argmax(below >= (1 - TAIL) * total - unsure))
-    return min(BEYOND * float(size_edges(largest)[first]), largest)
+    return min(beyond * float(size_edges(largest)[first]), largest)
 
 
 def quantiles(counts: Noisy, edges: np.ndarray, levels: np.ndarray) -> np.ndarray:

@@ -15,6 +15,7 @@ from dpcate.privacy import Shares
 
 LOOK = Shares({"errors": 0.5, "predictions": 0.5})
 LARGEST = 4.0  # an error's size, in units of the outcome's range, beyond which nobody looks
+BEYOND = 2.0  # the clip, in units of what errors reach: counts tell little about tails, and means need them
 PREDICTION_BINS = 16
 
 
@@ -66,4 +67,4 @@ def private_look(people: HeldOut, mu: float) -> Look:
     counts = people.sums.counts("held-out people: predictions", bins, PREDICTION_BINS, LOOK.mu("predictions", mu))
     levels = np.linspace(0, 1, 101)
     places = quantiles(counts, np.linspace(low, high, PREDICTION_BINS + 1), levels)
-    return Look(clip_from(sizes, largest), (low, high), levels, places)
+    return Look(clip_from(sizes, largest, BEYOND), (low, high), levels, places)

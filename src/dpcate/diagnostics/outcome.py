@@ -15,6 +15,7 @@ from dpcate.findings import OutcomeFit, Ratio
 from dpcate.privacy import Shares
 
 SHARES = Shares({"residuals": 0.1, "outcomes": 0.1, "sums": 0.8})
+BEYOND = 1.7  # clips, in units of what sizes reach: the noise of squares grows with its square, and both are clipped
 WEIGHTS = (1.0, 1.0, 1.0, 1.0, 0.5, 0.5, 0.5)
 
 
@@ -26,7 +27,7 @@ def private_outcome_fit(
 
     def clip(name: str, values: np.ndarray) -> float:
         counts = sums.counts(f"outcome fit: sizes of {name}", size_bins(values, span), SIZE_BINS, SHARES.mu(name, mu))
-        return clip_from(counts, span)
+        return clip_from(counts, span, BEYOND)
 
     c, d = clip("residuals", residual), clip("outcomes", deviation)
     r2, u = np.clip(residual / c, -1, 1) ** 2, np.clip(deviation / d, -1, 1)

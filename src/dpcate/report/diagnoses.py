@@ -62,15 +62,13 @@ def _held_out(release: Release) -> str:
 
 def _overlap(overlap: Overlap) -> str:
     bounds = f"below {_percent(overlap.margin)} or above {_percent(1 - overlap.margin)}"
-    what = f"records with an estimated probability of treatment {bounds}"
-    remark = "For people like these there is hardly anybody in the other arm to compare with."
-    return f"{_share(overlap.estimate, overlap.interval(ALPHA))} {what}. {remark}"
-
-
-def _share(estimate: float, interval: tuple[float, float]) -> str:
-    if math.isnan(estimate):
-        return "The noise is too large to tell the share of"
-    return f"About {_percent(estimate)} ({_percent(interval[0])} to {_percent(interval[1])}) are"
+    if math.isnan(overlap.estimate):
+        return f"The noise is too large to tell how many records have an estimated probability of treatment {bounds}."
+    low, high = map(_percent, overlap.interval(ALPHA))
+    return (
+        f"About {_percent(overlap.estimate)} ({low} to {high}) of the records have an estimated probability of "
+        f"treatment {bounds}. For people like these there is hardly anybody in the other arm to compare with."
+    )
 
 
 def _outcome(fit: OutcomeFit) -> str:
@@ -99,8 +97,8 @@ def _heterogeneity(found: Heterogeneity) -> str:
         return f"{verdict} By how much cannot be told: the noise is too large, or predictions hardly differ."
     decimals = decimals_for(high - low)
     return (
-        f"{verdict} Between people whose predictions differ by 1, effects differ by {fixed(found.estimate, decimals)} on "
-        f"average ({fixed(low, decimals)} to {fixed(high, decimals)}); 1 would be as predicted, 0 no difference."
+        f"{verdict} Between people whose predictions differ by 1, effects differ by {fixed(found.estimate, decimals)} "
+        f"on average ({fixed(low, decimals)} to {fixed(high, decimals)}); 1 would be as predicted, 0 no difference."
     )
 
 
@@ -122,7 +120,7 @@ def _overlap_picture(release: Release) -> str:
         f"{_percent(overlap.edges[most])} and {_percent(overlap.edges[most + 1])}. Each count has noise of sd "
         f"{number(overlap.sd, 3)}."
     )
-    return _figure(picture(overlap_figure(release)), words, "Records by estimated probability of treatment")
+    return _figure(picture(overlap_figure(release)), words, "By probability of treatment")
 
 
 def _calibration_picture(release: Release) -> str:
@@ -130,9 +128,7 @@ def _calibration_picture(release: Release) -> str:
     if found is None:
         return ""
     words = "Mean effects of groups of held-out people against their mean predictions; the numbers are in the table."
-    return _figure(
-        picture(calibration_figure(release, ALPHA)), words, "Predicted and estimated effects of held-out people"
-    )
+    return _figure(picture(calibration_figure(release, ALPHA)), words, "Estimated against predicted")
 
 
 def _calibration_table(release: Release) -> str:
