@@ -22,7 +22,7 @@ PLAIN = json.loads(RELEASE.to_json())
 def test_it_holds_what_it_should_and_nothing_else():
     assert set(PLAIN) == {
         "format", "version", "library", "private", "guarantee", "proof", "epsilon", "delta", "neighbours", "persons",
-        "schema", "spec", "charges", "model", "average",
+        "schema", "spec", "charges", "model", "average", "diagnostics",
     }  # fmt: skip
     assert PLAIN["format"] == "dpcate-release"
     assert PLAIN["guarantee"] == "proven"

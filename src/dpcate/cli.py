@@ -121,6 +121,13 @@ def fit(
     neighbours: NeighboursName = "replace-one",
     propensity_floor: Floor = 0.05,
     queries: Queries = None,
+    diagnostic: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="overlap, outcome, heterogeneity or calibration; repeat for several. Each is paid for.",
+            autocompletion=one_of("overlap", "outcome", "heterogeneity", "calibration"),
+        ),
+    ] = None,
     calibration: Annotated[
         str, typer.Option(help="proven, or paper for the printed formulas.", autocompletion=one_of("proven", "paper"))
     ] = "proven",
@@ -159,6 +166,7 @@ def fit(
         propensity_floor=propensity_floor,
         calibration=calibration,
         queries=queries,
+        diagnostics=diagnostic or (),
         ledger=None if ledger is None else Ledger(ledger, dataset),
         random_state=random_state,
     )

@@ -31,6 +31,8 @@ def print_release(release: Release) -> None:
         console.print(f"[bold red]NOT PRIVATE[/bold red] (seeded noise); would be {promise}")
     else:
         console.print(promise)
+    for name, found in _findings(release).items():
+        console.print(f"[bold]{name}:[/bold] {found}", highlight=False)
 
 
 def release_facts(release: Release, content: bytes) -> dict[str, Any]:
@@ -47,8 +49,16 @@ def release_facts(release: Release, content: bytes) -> dict[str, Any]:
         "neighbours": release.neighbours,
         "persons": release.persons,
         "average": None if average is None else {"value": average.value, "sd": average.sd},
+        "diagnostics": _findings(release),
         "sha256": hashlib.sha256(content).hexdigest(),
     }
+
+
+def _findings(release: Release) -> dict[str, str]:
+    """What each diagnostic that was paid for found, in words."""
+    from dpcate.report.diagnoses import sentences
+
+    return dict(sentences(release))
 
 
 Columns = Mapping[str, Sequence[Any] | np.ndarray]
