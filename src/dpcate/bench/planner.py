@@ -50,10 +50,10 @@ def cells(stages: Iterable[str] = tuple(GRID)) -> list[Cell]:
     return [Cell(stage, *size, epsilon) for stage in stages for size in GRID[stage] for epsilon in EPSILONS]
 
 
-def compare(chosen: Iterable[Cell]) -> Iterator[Compared]:
+def compare(chosen: Iterable[Cell], most_fits: int = MOST_FITS) -> Iterator[Compared]:
     for cell in chosen:
         prediction = predict(question_of(cell))
-        noise, error, width = simulated(cell)
+        noise, error, width = simulated(cell, most_fits)
         yield Compared(cell, prediction.noise_sd, noise, error, prediction.width, width)
 
 
@@ -69,11 +69,11 @@ def question_of(cell: Cell) -> Question:
     )
 
 
-def simulated(cell: Cell) -> tuple[float, float, float]:
+def simulated(cell: Cell, most_fits: int) -> tuple[float, float, float]:
     """Noise sd over fits of the same rows, root mean square over rows and points; its standard error; mean width."""
     variances, widths = [], []
     points = np.random.default_rng(99).random((POINTS, cell.columns))
-    while len(variances) < FEWEST_GROUPS or (_error(variances) > ACCURACY and FITS * len(variances) < MOST_FITS):
+    while len(variances) < FEWEST_GROUPS or (_error(variances) > ACCURACY and FITS * len(variances) < most_fits):
         seed = len(variances)
         X, T, Y = _people(cell.rows, cell.columns, seed)
         effects = []

@@ -18,7 +18,7 @@ from dpcate.planning.simulation import QUICK, Prediction, predict
 STAGES = ("moments", "features", "kernel", "network")
 CLEARLY = 0.95  # of the error of what was asked for: less of a gain is within what a quick look can tell
 MOST_ROWS = 10**8  # that are searched
-CLOSE = 0.02  # of a factor e: how exactly they are searched
+STEP, CLOSE = math.log(8), 0.02  # in log n: how far the search goes at once, and how exactly
 
 
 @dataclass(frozen=True)
@@ -103,13 +103,20 @@ def rows_for(question: Question, width: float, report: Progress) -> int:
         report(f"width of {rows:,} rows", 0.9)
         return math.log(predict(dataclasses.replace(question, rows=rows), QUICK).width / width)
 
-    ends = math.log(fewest), math.log(most)
-    if excess(ends[1]) > 0:
-        raise InputError(
-            f"no number of rows up to {most:,} gives intervals as narrow as {width:g} here: raise epsilon, wish for "
-            "less, or choose another second stage"
-        )
-    return fewest if excess(ends[0]) <= 0 else min(most, _rounded_up(math.exp(brentq(excess, *ends, xtol=CLOSE))))
+    bottom, top = math.log(fewest), math.log(most)
+    low = high = min(max(math.log(question.rows), bottom), top)
+    while excess(high) > 0:
+        if high == top:
+            raise InputError(
+                f"no number of rows up to {most:,} gives intervals as narrow as {width:g} here: raise epsilon, wish for "
+                "less, or choose another second stage"
+            )
+        low, high = high, min(high + STEP, top)
+    while excess(low) <= 0:
+        if low == bottom:
+            return fewest
+        low, high = max(low - STEP, bottom), low
+    return min(most, _rounded_up(math.exp(brentq(excess, low, high, xtol=CLOSE))))
 
 
 def _rounded_up(rows: float) -> int:
