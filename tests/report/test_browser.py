@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from releases import crowded, seeded, unproven, usual
+from releases import crowded, diagnosed, seeded, unproven, usual
 
 from dpcate.report import certificate_html, report_html
 
@@ -20,7 +20,13 @@ pytestmark = [
     pytest.mark.browser,
     pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on the path: pages were not tried in a browser"),
 ]
-RELEASES = {"usual": usual, "seeded": seeded, "unproven": unproven, "crowded": partial(crowded, 12)}
+RELEASES = {
+    "usual": usual,
+    "diagnosed": diagnosed,
+    "seeded": seeded,
+    "unproven": unproven,
+    "crowded": partial(crowded, 12),
+}
 PAGES = {"report": report_html, "certificate": certificate_html}
 
 
