@@ -120,6 +120,22 @@ def test_parquet_and_options(place):
     assert release.neighbours == "add-or-remove-one"
 
 
+def test_diagnostics_are_printed_after_a_fit_and_shown_in_the_report(place):
+    asked = ["--diagnostic", "calibration", "--diagnostic", "overlap", "--diagnostic", "heterogeneity"]
+    result = fit(place, *asked, out="checked.json", epsilon="3")
+    assert result.returncode == 0, result.stderr
+    for words in ("Overlap:", "Differences between people:", "Calibration:", "heterogeneity: slope", "part 2 of 2"):
+        assert words in result.stdout
+    assert "Outcome model:" not in result.stdout
+    release = dpcate.Release.load(place / "checked.json")
+    assert release.diagnostics.outcome is None
+    assert len(release.diagnostics.overlap.treated) == 20
+    assert run("report", "checked.json", "--out", "checked.html", folder=place).returncode == 0
+    assert "Checks of the estimate" in (place / "checked.html").read_text()
+    assert_refused(fit(place, "--diagnostic", "everything", out="never.json"), "list of names out of overlap, outcome")
+    assert_refused(fit(place, "--diagnostic", "overlap", data="none.csv", out="never.json"), "does not exist")
+
+
 def test_a_seed_is_shown_as_not_private_everywhere(place):
     result = fit(place, "--random-state", "1", out="seeded.json")
     assert "NOT PRIVATE" in result.stdout

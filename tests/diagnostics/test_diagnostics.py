@@ -158,7 +158,7 @@ def test_where_effects_differ_evidence_is_found():
 def test_intervals_of_outcome_fit_and_calibration_cover():
     """80 fits, 90% intervals: the truth of a large sample is covered at least as often as chance allows at 1e-6."""
     fits, covered, groups, inside = 80, 0, 0, 0
-    x, treated, outcome = trial(300_000, 1, slope=2.0, skewed=True)
+    x, _, outcome = trial(300_000, 1, slope=2.0, skewed=True)
     expected = curve(x[:, 0], x[:, 1]) + likely(x[:, 0])
     truth, effect = 1 - np.mean((outcome - expected) ** 2) / outcome.var(), 1 + 2 * (x[:20_000, 0] - 0.5)
     for seed in range(fits):

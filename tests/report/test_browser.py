@@ -5,7 +5,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from releases import crowded, seeded, unproven, usual
+from releases import crowded, diagnosed, seeded, unproven, usual
 
 from dpcate.report import certificate_html, report_html
 
@@ -13,7 +13,13 @@ ARTIFACTS = Path(__file__).parents[2] / "artifacts" / "browser"
 A4 = (595, 842)  # points
 
 pytestmark = pytest.mark.browser
-RELEASES = {"usual": usual, "seeded": seeded, "unproven": unproven, "crowded": partial(crowded, 12)}
+RELEASES = {
+    "usual": usual,
+    "diagnosed": diagnosed,
+    "seeded": seeded,
+    "unproven": unproven,
+    "crowded": partial(crowded, 12),
+}
 PAGES = {"report": report_html, "certificate": certificate_html}
 
 

@@ -11,6 +11,7 @@ from dpcate.findings import Calibration, Heterogeneity, OutcomeFit, Overlap
 from dpcate.plots import calibration_figure, overlap_figure, picture
 from dpcate.release import Release
 from dpcate.report.markup import decimals_for, fixed, number, table
+from dpcate.report.words import held_out
 
 ALPHA = 0.1
 _LEVEL = f"{1 - ALPHA:.0%}"
@@ -51,11 +52,10 @@ def section(release: Release) -> str:
 
 
 def _held_out(release: Release) -> str:
-    judged = release.diagnostics.heterogeneity or release.diagnostics.calibration
     return (
         "One person in five was held out of the fit: whether the effect differs between people, and whether it is "
         "calibrated, was judged on these people alone."
-        if judged
+        if held_out(release)
         else ""
     )
 
