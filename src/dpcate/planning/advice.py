@@ -108,8 +108,8 @@ def rows_for(question: Question, width: float, report: Progress) -> int:
     while excess(high) > 0:
         if high == top:
             raise InputError(
-                f"no number of rows up to {most:,} gives intervals as narrow as {width:g} here: raise epsilon, wish for "
-                "less, or choose another second stage"
+                f"no number of rows up to {most:,} gives intervals as narrow as {width:g} here: raise epsilon, wish "
+                "for less, or choose another second stage"
             )
         low, high = high, min(high + STEP, top)
     while excess(low) <= 0:
