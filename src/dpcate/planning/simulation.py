@@ -149,7 +149,8 @@ def _within(groups: list[Group]) -> np.ndarray:
 def _uncertainty(groups: list[Group]) -> float:
     """The relative standard error of the sd of the noise: half of the variance's."""
     within = _within(groups)
-    return float(within.std(ddof=1) / math.sqrt(len(groups)) / (2 * within.mean()))
+    error = within.std(ddof=1) / math.sqrt(len(groups))
+    return float(error / (2 * within.mean())) if error else 0.0
 
 
 def _prediction(question: Question, scaled: Scaled, groups: list[Group]) -> Prediction:
