@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dpcate.privacy import Neighbours
+from dpcate.privacy import Neighbours, Part
 from dpcate.regress.columns import ColumnMoments
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class Problem:
     two_valued: bool
     neighbours: Neighbours
     rows_per_person: int
-    part: int | None
+    part: Part
     person: np.ndarray | None = None
     treated: np.ndarray | None = None
     columns: ColumnMoments | None = None
