@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from dpcate.diagnostics.counted import SIZE_BINS, clip_from, quantiles, size_bins, size_edges
+from dpcate.bins import SIZE_BINS, size_bins, size_edges
+from dpcate.diagnostics.counted import clip_from, quantiles
 from dpcate.diagnostics.variance import widened
 from dpcate.privacy import Noisy
 

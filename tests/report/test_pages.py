@@ -15,7 +15,7 @@ from dpcate.findings import Diagnostics
 from dpcate.models import PointsModel
 from dpcate.release import Average
 from dpcate.report import certificate_html, read_profiles, report_html
-from dpcate.report.markup import decimals_for, fixed
+from dpcate.report.markup import decimals_for, fixed, number
 from dpcate.report.words import guess_rate, guesses
 
 PAGES = [report_html, certificate_html]
@@ -224,3 +224,11 @@ def test_guesses_are_those_of_the_best_test():
 def test_the_same_release_gives_the_same_pages():
     for page in PAGES:
         assert page(usual()) == page(usual())
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(0.0, "0"), (-1.5, "−1.5"), (1e-6, "10⁻⁶"), (2.5e7, "2.5 × 10⁷"), (float("inf"), "∞")],
+)
+def test_numbers_are_for_people(value, shown):
+    assert number(value) == shown

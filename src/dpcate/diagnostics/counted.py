@@ -4,20 +4,10 @@ import math
 
 import numpy as np
 
+from dpcate.bins import SIZE_BINS, size_edges
 from dpcate.privacy import Noisy
 
-SIZE_BINS = 20  # each √2 wider than the one below
 TAIL = 0.01  # of the rows may be larger than what sizes reach, by counts without noise
-
-
-def size_edges(largest: float) -> np.ndarray:
-    """The public upper ends of the bins of a size."""
-    return largest * 2.0 ** (-np.arange(SIZE_BINS)[::-1] / 2)
-
-
-def size_bins(values: np.ndarray, largest: float) -> np.ndarray:
-    size = np.minimum(np.abs(np.nan_to_num(values, nan=0.0)), 0.999999 * largest)
-    return np.searchsorted(size_edges(largest), size, side="right")
 
 
 def clip_from(counts: Noisy, largest: float, beyond: float) -> float:

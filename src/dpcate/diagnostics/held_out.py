@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpcate.diagnostics.counted import SIZE_BINS, clip_from, quantiles, size_bins
+from dpcate.bins import SIZE_BINS, size_bins
+from dpcate.diagnostics.counted import clip_from, quantiles
 from dpcate.diagnostics.sums import Sums
 from dpcate.privacy import Shares
 

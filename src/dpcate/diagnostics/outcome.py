@@ -8,7 +8,8 @@ import math
 
 import numpy as np
 
-from dpcate.diagnostics.counted import SIZE_BINS, clip_from, size_bins
+from dpcate.bins import SIZE_BINS, size_bins
+from dpcate.diagnostics.counted import clip_from
 from dpcate.diagnostics.sums import Sums
 from dpcate.diagnostics.variance import widened
 from dpcate.findings import OutcomeFit, Ratio

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dpcate.bins import SIZE_BINS, size_bins, size_edges
 from dpcate.privacy import Mechanisms, Shares
 from dpcate.privacy.sensitivity import clipped_sum, histogram
-from dpcate.regress.bins import SIZE_BINS, geometric_bins, geometric_edges
 from dpcate.regress.moments.sizes import Sizes, counted
 from dpcate.regress.problem import Problem
 
@@ -50,8 +50,8 @@ def private_average(
 
 
 def _sizes(problem: Problem, score: np.ndarray, present: np.ndarray, mechanisms: Mechanisms, mu: float) -> Sizes:
-    edges = geometric_edges(LARGEST * problem.span)
-    bins = geometric_bins(score, edges)
+    edges = size_edges(LARGEST * problem.span)
+    bins = size_bins(score, LARGEST * problem.span)
     bins = bins if problem.treated is None else bins + SIZE_BINS * problem.treated.astype(int)
     counts = mechanisms.vector(
         "average effect: sizes",

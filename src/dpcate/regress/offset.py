@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import norm
 
+from dpcate.bins import SIZE_BINS, size_bins, size_edges
 from dpcate.privacy import Mechanisms, Noisy, Shares
 from dpcate.privacy.sensitivity import clipped_sum, histogram
-from dpcate.regress.bins import SIZE_BINS, geometric_bins, geometric_edges
 from dpcate.regress.problem import Problem
 
 TAIL = 0.06  # the part of the scores that a clip may touch
@@ -95,8 +95,8 @@ def score_sizes(
     The reach is where a tail of the counts begins that their noise cannot explain away: errors of two kinds of rows
     (treated and control, say) are far from half-normal, and clipping one kind would bias a mean.
     """
-    edges = geometric_edges(problem.score_limit)
-    counts = np.bincount(geometric_bins(scores, edges)[problem.rho > 0], minlength=SIZE_BINS) / problem.n
+    edges = size_edges(problem.score_limit)
+    counts = np.bincount(size_bins(scores, problem.score_limit)[problem.rho > 0], minlength=SIZE_BINS) / problem.n
     sensitivity = histogram(neighbours=problem.neighbours, rows=problem.rows_per_person).scaled(1 / problem.n)
     released = mechanisms.vector(name, counts, sensitivity=sensitivity, mu=mu, part=problem.part)
     spread = np.linspace(-3, 3, 121)

@@ -73,6 +73,8 @@ def number(value: float, digits: int = 4) -> str:
     """A number for people: a true minus sign, and powers of ten where zeros would have to be counted."""
     if value == 0 or 1e-3 <= abs(value) < 1e6:
         return f"{value:,.{digits}g}".replace("-", "−") if "e" not in f"{value:.{digits}g}" else f"{value:,.0f}"
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
     exponent = math.floor(math.log10(abs(value)))
     mantissa = f"{value / 10.0**exponent:.3g}" if exponent > -300 else "1"
     power = f"10{str(exponent).translate(_SUPERSCRIPT)}"

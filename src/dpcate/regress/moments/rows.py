@@ -20,10 +20,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from dpcate.bins import SIZE_BINS, size_bins, size_edges
 from dpcate.models.basis import Basis
 from dpcate.privacy import Mechanisms, Neighbours, Noisy
 from dpcate.privacy.sensitivity import Sensitivity, clipped_second_moment, clipped_sum, histogram
-from dpcate.regress.bins import SIZE_BINS, geometric_bins, geometric_edges
 
 BATCH = 1 << 15
 VALUE_BINS = 12
@@ -64,7 +64,7 @@ class MomentRows:
 
     def edges(self) -> np.ndarray:
         """The public upper ends of the bins of |r|."""
-        return geometric_edges(self.limit)
+        return size_edges(self.limit)
 
     def values(self, mu: float, name: str) -> Noisy:
         """The share of rows by target, in equal bins."""
@@ -76,7 +76,7 @@ class MomentRows:
         """The share of rows by group and |r|."""
         counts = np.zeros(2 * SIZE_BINS)
         for rows in self._batches():
-            bins = geometric_bins(self._residual(rows, coefficients), self.edges()) + SIZE_BINS * self.group[rows]
+            bins = size_bins(self._residual(rows, coefficients), self.limit) + SIZE_BINS * self.group[rows]
             counts += np.bincount(bins[self.present[rows]], minlength=2 * SIZE_BINS)
         return self._release(name, counts, self._one_bin, mu)
 

@@ -1,0 +1,16 @@
+"""Public bins for sizes that may differ by orders of magnitude."""
+
+import numpy as np
+
+SIZE_BINS = 20  # each √2 wider than the one below
+
+
+def size_edges(largest: float) -> np.ndarray:
+    """The upper ends of the bins."""
+    return largest * 2.0 ** (-np.arange(SIZE_BINS)[::-1] / 2)
+
+
+def size_bins(values: np.ndarray, largest: float) -> np.ndarray:
+    """The bin of each |value|; what is larger falls into the last bin, what is not a number into the first."""
+    sizes = np.abs(np.nan_to_num(values, nan=0.0))
+    return np.minimum(np.searchsorted(size_edges(largest), sizes, side="right"), SIZE_BINS - 1)
