@@ -5,6 +5,7 @@ Its exact trade-off is  δ(ε) = Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/�
 Squares of μ add up under composition, so a budget is cut into shares of μ².
 """
 
+import functools
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -37,6 +38,7 @@ def gdp_epsilon(mu: float, delta: float) -> float:
     return float(brentq(lambda epsilon: gdp_delta(mu, epsilon) - delta, 0.0, above, xtol=1e-14, rtol=1e-13))
 
 
+@functools.lru_cache(maxsize=1024)
 def gdp_mu(epsilon: float, delta: float) -> float:
     """The largest μ whose releases are (ε, δ)-DP: the analytic Gaussian calibration of Balle and Wang."""
     log_mu = brentq(lambda log: gdp_delta(math.exp(log), epsilon) - delta, *_LOG_MU_RANGE, xtol=1e-13)
