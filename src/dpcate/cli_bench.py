@@ -1,5 +1,6 @@
 """`dpcate bench`: comparisons that take longer than a test may."""
 
+import math
 from pathlib import Path
 from typing import Annotated
 
@@ -102,6 +103,13 @@ def paper(
 def peers(
     out: Annotated[Path, typer.Option(help="Folder for tables, figures and the page; kept runs are not run again.")],
     quick: Annotated[bool, typer.Option("--quick", help="Two datasets, two budgets, two seeds: minutes.")] = False,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(metavar="METHOD", help="Run this method only; can be repeated. Tables show all that is kept."),
+    ] = None,
+    minutes: Annotated[
+        float, typer.Option(min=0, help="Begin no run after this time; 0 draws the tables of what is kept.")
+    ] = math.inf,
     workers: Workers = 2,
     quiet: Quiet = False,
 ) -> None:
@@ -110,7 +118,7 @@ def peers(
 
     make_folder(out)
     with progress_bar(quiet) as report:
-        compare(out, quick=quick, workers=workers, progress=report)
+        compare(out, quick=quick, workers=workers, progress=report, only=only or (), seconds=60 * minutes)
     if not quiet:
         console.print(f"Open [bold]{out / 'peers.html'}[/bold]; the tables are also in peers.md and peers.csv.")
 

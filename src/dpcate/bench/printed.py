@@ -123,8 +123,11 @@ class PrintedFunctional:
 
 
 def printed(kind: str, data: Dataset, points: Any, seed: int, learner: str = "r") -> PrintedFinite | PrintedFunctional:
+    return printed_from(kind, SecondHalf.of(data, learner, seed), points)
+
+
+def printed_from(kind: str, half: SecondHalf, points: Any) -> PrintedFinite | PrintedFunctional:
     """`kind` is "kernel", "network" or "functional"."""
-    half = SecondHalf.of(data, learner, seed)
     if kind == "functional":
         return PrintedFunctional(half, points)
     return PrintedFinite({"kernel": PaperKernel, "network": PaperNetwork}[kind](), half, points)

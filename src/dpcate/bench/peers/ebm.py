@@ -110,6 +110,7 @@ EBM = tuple(
         private=True,
         guarantee="nominal: residuals are unclipped",
         library="interpret-core",
+        code=("bench/peers/ebm.py",),
         fit=partial(_fit, learner=learner),
         no_interval="none: DP-EBM has none",
         note="after Niu et al. 2022; budget under add-or-remove-one",

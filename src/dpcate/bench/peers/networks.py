@@ -13,6 +13,14 @@ from dpcate.nuisance import FittedNuisances, NetworkNuisance, TrainingRows
 from dpcate.privacy import Accountant, Budget, Mechanisms, noise_source
 
 ARMS = ("outcome_control", "outcome_treated")
+CODE = (
+    "bench/peers/networks.py",
+    "models/network.py",
+    "nuisance/first_stage.py",
+    "nuisance/network.py",
+    "nuisance/targets.py",
+    "regress/dpsgd.py",
+)
 
 
 def _fit(case: Case, epsilon: float, seed: int) -> Fitted:
@@ -45,6 +53,7 @@ NETWORKS = (
         private=True,
         guarantee=PROVEN,
         library="dpcate",
+        code=CODE,
         fit=_fit,
         no_interval="none: a pair of networks has no interval",
     ),

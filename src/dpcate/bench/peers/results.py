@@ -1,5 +1,6 @@
 """`dpcate bench peers`: run what is not kept yet, then write tables, figures and the page."""
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,7 +13,8 @@ from dpcate.bench.peers.cases import FULL, QUICK, TEST_POINTS, Plan
 from dpcate.bench.peers.measure import jobs
 from dpcate.bench.peers.method import DELTA
 from dpcate.bench.peers.tables import HEAD, Cell, by_source, cells, csv_text, groups, markdown, overview, rows
-from dpcate.bench.run import Kept, Progress, run_jobs
+from dpcate.bench.run import NOT_RUN, Kept, Progress, run_jobs
+from dpcate.errors import InputError
 from dpcate.files import write_atomically
 
 INTRODUCTION = (
@@ -25,17 +27,35 @@ INTRODUCTION = (
 )
 
 
-def compare(folder: Path, *, quick: bool, workers: int, progress: Progress) -> list[Cell]:
+def compare(
+    folder: Path, *, quick: bool, workers: int, progress: Progress, only: Sequence[str] = (), seconds: float = math.inf
+) -> list[Cell]:
     """Everything that `dpcate bench peers` writes, from the runs kept in results.jsonl and those still missing."""
-    return write_comparison(folder, QUICK if quick else FULL, tuple(METHODS), workers=workers, progress=progress)
+    unknown = sorted(set(only) - set(METHODS))
+    if unknown:
+        raise InputError(f"there is no method {unknown[0]!r}; there are {', '.join(METHODS)}")
+    settings = {"workers": workers, "progress": progress, "only": tuple(only), "seconds": seconds}
+    return write_comparison(folder, QUICK if quick else FULL, tuple(METHODS), **settings)
 
 
 def write_comparison(
-    folder: Path, plan: Plan, methods: tuple[str, ...], *, workers: int, progress: Progress
+    folder: Path,
+    plan: Plan,
+    methods: tuple[str, ...],
+    *,
+    workers: int,
+    progress: Progress,
+    only: tuple[str, ...] = (),
+    seconds: float = math.inf,
 ) -> list[Cell]:
+    """`only` names the methods whose missing runs are made, all if empty; after `seconds` no further run is begun.
+
+    The tables show all that is kept either way.
+    """
+    kept = Kept(folder / "results.jsonl")
+    run_jobs(jobs(plan, only or methods), kept, workers=workers, progress=progress, seconds=seconds)
     work = list(jobs(plan, methods))
-    results = run_jobs(work, Kept(folder / "results.jsonl"), workers=workers, progress=progress)
-    table = cells(plan, methods, work, results)
+    table = cells(plan, methods, work, [kept.get(job) or NOT_RUN for job in work])
     figures = {_slug(group[0]): _figures(group) for group in by_source(table)}
     for slug, pair in figures.items():
         for kind, figure in pair.items():

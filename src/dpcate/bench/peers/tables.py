@@ -24,11 +24,12 @@ HEAD = (
     "guarantee",
     "seeds",
 )
+NO_TIME = "not run: none of its runs was begun in the time given"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
-    """One method on one dataset at one budget: the runs that succeeded, and why the others did not."""
+    """One method on one dataset at one budget: the runs that succeeded, of how many seeds, and why one did not."""
 
     method: Method
     source: Source
@@ -47,7 +48,7 @@ def cells(plan: Plan, methods: Sequence[str], jobs: Iterable[Job], results: Iter
     found: dict[tuple[Any, ...], list[Result]] = {}
     for job, result in zip(jobs, results, strict=True):
         key = (job.key["method"], job.key["dataset"], job.key["n"], job.key["epsilon"])
-        found.setdefault(key, []).append(result)
+        found.setdefault(key, []).append(result)  # NOT_RUN counts as planned
     return [
         _cell(METHODS[name], source, epsilon, found)
         for source in plan.sources
@@ -59,13 +60,14 @@ def cells(plan: Plan, methods: Sequence[str], jobs: Iterable[Job], results: Iter
 def _cell(method: Method, source: Source, epsilon: float, found: dict[tuple[Any, ...], list[Result]]) -> Cell:
     results = found[method.name, source.name, source.n, epsilon if method.needs_budget else None]
     reasons = [result[FAILED] for result in results if FAILED in result]
+    runs = tuple(result for result in results if result and FAILED not in result)
     return Cell(
         method=method,
         source=source,
         epsilon=epsilon,
-        runs=tuple(result for result in results if FAILED not in result),
+        runs=runs,
         seeds=len(results),
-        reason=reasons[0] if reasons else "",
+        reason=f"cannot run: {reasons[0]}" if reasons else "" if runs else NO_TIME,
     )
 
 
@@ -80,7 +82,7 @@ def rows(group: Sequence[Cell]) -> list[list[str]]:
 def _row(cell: Cell, constant: float | None, best: float | None) -> list[str]:
     pehe = cell.median("pehe")
     if pehe is None:
-        words = [f"cannot run: {cell.reason}", *["not run"] * (len(HEAD) - 4)]
+        words = [cell.reason, *["not run"] * (len(HEAD) - 4)]
         return [cell.method.title, *words, cell.method.guarantee, f"0 of {cell.seeds}"]
     interval = [cell.method.no_interval] * 2
     if not cell.method.no_interval:
