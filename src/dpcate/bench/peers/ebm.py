@@ -15,8 +15,9 @@ from functools import partial
 
 import numpy as np
 
+from dpcate.bench.encoded import encoded
 from dpcate.bench.peers.method import DELTA, Case, Fitted, Method
-from dpcate.bench.printed import FLOOR, encoded
+from dpcate.bench.printed import FLOOR
 from dpcate.data import Rows, read_rows
 from dpcate.extras import require
 from dpcate.schema import Schema

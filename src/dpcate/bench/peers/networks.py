@@ -6,8 +6,9 @@ arm. Replacing a row can move a person from one arm to the other, so the two tra
 
 import numpy as np
 
+from dpcate.bench.encoded import encoded
 from dpcate.bench.peers.method import DELTA, PROVEN, Case, Fitted, Method
-from dpcate.bench.printed import FLOOR, encoded
+from dpcate.bench.printed import FLOOR
 from dpcate.data import read_rows
 from dpcate.nuisance import FittedNuisances, NetworkNuisance, TrainingRows
 from dpcate.privacy import Accountant, Budget, Mechanisms, noise_source

@@ -68,7 +68,7 @@ def write_comparison(
 
 
 def _figures(group: Sequence[Cell]) -> dict[str, Figure]:
-    """PEHE against ε for everything that has a budget, with the levels that have none; and coverage."""
+    """PEHE against ε for all that has a budget, with the levels that have none; and coverage. Nothing if none ran."""
     title = f"{_name(group[0])}, δ = {DELTA:g}"
     budgets, levels = {}, {}
     coverage: dict[str, dict[float, list[float]]] = {}
@@ -83,7 +83,9 @@ def _figures(group: Sequence[Cell]) -> dict[str, Figure]:
             coverage.setdefault(cell.method.title, {})[cell.epsilon] = [100 * run["coverage"] for run in cell.runs]
     errors = Labels(title=title, x="privacy budget ε", y="PEHE (units of the outcome)")
     covered = Labels(title=title, x="privacy budget ε", y="coverage of the 90% interval (%)")
-    figures = {"pehe": budget_figure(errors, budgets, levels, log=True)}
+    figures = {}
+    if budgets or levels:
+        figures["pehe"] = budget_figure(errors, budgets, levels, log=True)
     if coverage:
         figures["coverage"] = budget_figure(covered, coverage, {"nominal": 90.0}, log=False)
     return figures
@@ -94,7 +96,7 @@ def _sections(table: Sequence[Cell], figures: dict[str, dict[str, Figure]]) -> l
     for of_source in by_source(table):
         pair, name = figures[_slug(of_source[0])], _name(of_source[0])
         head, body = overview(of_source)
-        sections.append(Section(heading=name, figure=pair["pehe"], head=head, rows=body))
+        sections.append(Section(heading=name, figure=pair.get("pehe"), head=head, rows=body))
         if "coverage" in pair:
             sections.append(Section(heading=f"{name}: coverage", figure=pair["coverage"]))
         sections += [

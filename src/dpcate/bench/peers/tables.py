@@ -60,14 +60,13 @@ def cells(plan: Plan, methods: Sequence[str], jobs: Iterable[Job], results: Iter
 def _cell(method: Method, source: Source, epsilon: float, found: dict[tuple[Any, ...], list[Result]]) -> Cell:
     results = found[method.name, source.name, source.n, epsilon if method.needs_budget else None]
     reasons = [result[FAILED] for result in results if FAILED in result]
-    runs = tuple(result for result in results if result and FAILED not in result)
     return Cell(
         method=method,
         source=source,
         epsilon=epsilon,
-        runs=runs,
+        runs=tuple(result for result in results if result and FAILED not in result),
         seeds=len(results),
-        reason=f"cannot run: {reasons[0]}" if reasons else "" if runs else NO_TIME,
+        reason=reasons[0] if reasons else "",
     )
 
 
@@ -82,7 +81,7 @@ def rows(group: Sequence[Cell]) -> list[list[str]]:
 def _row(cell: Cell, constant: float | None, best: float | None) -> list[str]:
     pehe = cell.median("pehe")
     if pehe is None:
-        words = [cell.reason, *["not run"] * (len(HEAD) - 4)]
+        words = [f"cannot run: {cell.reason}" if cell.reason else NO_TIME, *["not run"] * (len(HEAD) - 4)]
         return [cell.method.title, *words, cell.method.guarantee, f"0 of {cell.seeds}"]
     interval = [cell.method.no_interval] * 2
     if not cell.method.no_interval:
@@ -128,14 +127,17 @@ def by_source(all_cells: Sequence[Cell]) -> list[list[Cell]]:
 
 
 def overview(of_source: Sequence[Cell]) -> tuple[list[str], list[list[str]]]:
-    """PEHE of each method against the budget for one dataset, with the ratio to the best private peer behind it."""
+    """PEHE of each method against the budget for one dataset, with the ratio to the best private peer behind it.
+
+    Where not all seeds are there, how many are.
+    """
     by_budget = groups(of_source)
     head = ["method", "guarantee", *(f"ε = {group[0].epsilon:g}" for group in by_budget)]
     tables = [rows(group) for group in by_budget]
     body = []
     for number, cell in enumerate(by_budget[0]):
         shown = [table[number] for table in tables]
-        body.append([cell.method.title, cell.method.guarantee, *(_with_ratio(row) for row in shown)])
+        body.append([cell.method.title, cell.method.guarantee, *map(_in_short, shown)])
     return head, body
 
 
@@ -144,8 +146,13 @@ def markdown(head: Sequence[str], body: Iterable[Sequence[str]]) -> str:
     return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines) + "\n"
 
 
-def _with_ratio(row: Sequence[str]) -> str:
-    return row[1] if row[2] == "not run" else f"{row[1]} ({row[3]})"
+def _in_short(row: Sequence[str]) -> str:
+    cell = dict(zip(HEAD, row, strict=True))
+    if cell["× constant"] == "not run":
+        return cell["PEHE"]
+    found, _, planned = cell["seeds"].split(" ")[:3]
+    seeds = "" if found == planned else f"; {found} of {planned} seeds"
+    return f"{cell['PEHE']} ({cell['× best private peer']}{seeds})"
 
 
 def _ratio(value: float, reference: float | None, missing: str) -> str:
