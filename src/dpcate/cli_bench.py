@@ -107,6 +107,7 @@ def peers(
         list[str] | None,
         typer.Option(metavar="METHOD", help="Run this method only; can be repeated. Tables show all that is kept."),
     ] = None,
+    seeds: Annotated[int | None, typer.Option(min=1, help="Run the first of the plan's ten seeds only.")] = None,
     minutes: Annotated[
         float, typer.Option(min=0, help="Begin no run after this time; 0 draws the tables of what is kept.")
     ] = math.inf,
@@ -114,11 +115,12 @@ def peers(
     quiet: Quiet = False,
 ) -> None:
     """Every method next to every peer: errors, coverage, seconds, memory, guarantee. Needs the extra 'peers'."""
-    from dpcate.bench.peers.results import compare
+    from dpcate.bench.peers.results import Part, compare
 
+    part = Part(only=tuple(only or ()), seeds=seeds, seconds=60 * minutes)
     make_folder(out)
     with progress_bar(quiet) as report:
-        compare(out, quick=quick, workers=workers, progress=report, only=only or (), seconds=60 * minutes)
+        compare(out, quick=quick, workers=workers, progress=report, part=part)
     if not quiet:
         console.print(f"Open [bold]{out / 'peers.html'}[/bold]; the tables are also in peers.md and peers.csv.")
 

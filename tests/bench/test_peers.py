@@ -16,10 +16,11 @@ from dpcate.bench.peers import METHODS, networks, ours
 from dpcate.bench.peers.cases import EPSILONS, FULL, QUICK, SEEDS, TINY, VARYING, Plan, case_of, synthetic
 from dpcate.bench.peers.measure import jobs, measure
 from dpcate.bench.peers.method import CASES
-from dpcate.bench.peers.results import compare, write_comparison
+from dpcate.bench.peers.results import Part, write_comparison
 from dpcate.bench.peers.tables import NO_TIME
 from dpcate.bench.run import FAILED
 from dpcate.bench.versions import files_of
+from dpcate.cli_bench import peers
 from dpcate.errors import InputError
 from dpcate.nuisance import NetworkNuisance
 from dpcate.paper import PaperFeatures, PaperKernel, PaperNetwork
@@ -167,13 +168,9 @@ def test_some_methods_only_and_no_time_leave_words_not_gaps(tmp_path):
     plan = Plan((synthetic(1, 1000),), epsilons=(1.0, 10.0), seeds=(1000, 1001, 1002))
     settings = {"workers": 1, "progress": lambda label, done: None}
     methods = ("constant-private", "constant-exact")
-    nothing = write_comparison(tmp_path, plan, methods, seconds=0, **settings)
+    nothing = write_comparison(tmp_path, plan, methods, part=Part(seconds=0), **settings)
     assert [(len(cell.runs), cell.seeds) for cell in nothing] == [(0, 3)] * 4
-    write_comparison(tmp_path, plan, methods, only=("constant-exact",), **settings)
-    kept = (tmp_path / "results.jsonl").read_text().splitlines(keepends=True)
-    assert len(kept) == 3
-    (tmp_path / "results.jsonl").write_text("".join(kept[:2]))
-    table = write_comparison(tmp_path, plan, methods, seconds=0, **settings)
+    table = write_comparison(tmp_path, plan, methods, part=Part(only=("constant-exact",), seeds=2), **settings)
     assert [(len(cell.runs), cell.seeds) for cell in table] == [(0, 3), (2, 3)] * 2
     rows = list(csv.DictReader((tmp_path / "peers.csv").read_text().splitlines()))
     assert [row["seeds"] for row in rows] == ["0 of 3", "2 of 3"] * 2
@@ -183,10 +180,11 @@ def test_some_methods_only_and_no_time_leave_words_not_gaps(tmp_path):
     assert NO_TIME in text
 
 
-def test_a_method_that_does_not_exist_is_refused(tmp_path):
+def test_a_method_that_does_not_exist_is_refused_before_anything_is_made(tmp_path):
+    out = tmp_path / "out"
     with pytest.raises(InputError, match="no method 'ebm'; there are dpcate-moments, "):
-        compare(tmp_path, quick=True, workers=1, progress=lambda label, done: None, only=("ebm",))
-    assert not list(tmp_path.iterdir())
+        peers(out=out, only=["ebm"])
+    assert not out.exists()
 
 
 class Reached(Exception):

@@ -46,7 +46,8 @@ class Fitted:
 
 @dataclass(frozen=True)
 class Cost:
-    """Seconds, and how far the process's peak of memory rose above what it held before (bench/memory.py)."""
+    """Processor seconds, which other programs hardly change, and how far the process's peak of memory rose above what
+    it held before (bench/memory.py)."""
 
     seconds: float = 0.0
     bytes: int = 0
@@ -56,9 +57,9 @@ class Cost:
 
 
 def timed(work: Callable[[], Thing]) -> tuple[Thing, Cost]:
-    before, start = reset_peak(), time.perf_counter()
+    before, start = reset_peak(), time.process_time()
     done = work()
-    return done, Cost(time.perf_counter() - start, max(peak_bytes() - before, 0))
+    return done, Cost(time.process_time() - start, max(peak_bytes() - before, 0))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from matplotlib.figure import Figure
@@ -22,38 +23,39 @@ INTRODUCTION = (
     "brackets, or as × best private peer, its ratio to the best method of others that claims privacy. The constant is "
     "the exact one: the mean of the true effect. DP-EBM is nominally private only: interpret adds up residuals that "
     "nothing clips. Noise is seeded here so that the tables can be made again; a release for real rows must not be. "
-    "Every method runs at its library's defaults. Seconds are those of a fit on one thread, the median includes no "
-    "compilation once a shape has been seen; memory is how far a fit raised the peak of its process."
+    "Every method runs at its library's defaults. Seconds are the processor's for a fit, whose median includes no "
+    "compilation once a shape has been seen; memory is how far a fit raised the peak of its process. Where fewer "
+    "seeds were run than planned, the cell says how many."
 )
 
 
-def compare(
-    folder: Path, *, quick: bool, workers: int, progress: Progress, only: Sequence[str] = (), seconds: float = math.inf
-) -> list[Cell]:
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """What of the missing runs is made: those of some methods (all if none is named), of the first seeds, and begun
+    within a time. The tables show all that is kept either way."""
+
+    only: tuple[str, ...] = ()
+    seeds: int | None = None
+    seconds: float = math.inf
+
+    def __post_init__(self) -> None:
+        unknown = [name for name in self.only if name not in METHODS]
+        if unknown:
+            raise InputError(f"there is no method {unknown[0]!r}; there are {', '.join(METHODS)}")
+
+
+def compare(folder: Path, *, quick: bool, workers: int, progress: Progress, part: Part) -> list[Cell]:
     """Everything that `dpcate bench peers` writes, from the runs kept in results.jsonl and those still missing."""
-    unknown = sorted(set(only) - set(METHODS))
-    if unknown:
-        raise InputError(f"there is no method {unknown[0]!r}; there are {', '.join(METHODS)}")
-    settings = {"workers": workers, "progress": progress, "only": tuple(only), "seconds": seconds}
-    return write_comparison(folder, QUICK if quick else FULL, tuple(METHODS), **settings)
+    plan = QUICK if quick else FULL
+    return write_comparison(folder, plan, tuple(METHODS), workers=workers, progress=progress, part=part)
 
 
 def write_comparison(
-    folder: Path,
-    plan: Plan,
-    methods: tuple[str, ...],
-    *,
-    workers: int,
-    progress: Progress,
-    only: tuple[str, ...] = (),
-    seconds: float = math.inf,
+    folder: Path, plan: Plan, methods: tuple[str, ...], *, workers: int, progress: Progress, part: Part | None = None
 ) -> list[Cell]:
-    """`only` names the methods whose missing runs are made, all if empty; after `seconds` no further run is begun.
-
-    The tables show all that is kept either way.
-    """
-    kept = Kept(folder / "results.jsonl")
-    run_jobs(jobs(plan, only or methods), kept, workers=workers, progress=progress, seconds=seconds)
+    part, kept = part or Part(), Kept(folder / "results.jsonl")
+    missing = jobs(replace(plan, seeds=plan.seeds[: part.seeds]), part.only or methods)
+    run_jobs(missing, kept, workers=workers, progress=progress, seconds=part.seconds)
     work = list(jobs(plan, methods))
     table = cells(plan, methods, work, [kept.get(job) or NOT_RUN for job in work])
     figures = {_slug(group[0]): _figures(group) for group in by_source(table)}
