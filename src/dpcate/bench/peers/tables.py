@@ -24,7 +24,8 @@ HEAD = (
     "guarantee",
     "seeds",
 )
-NO_TIME = "not run: none of its runs was begun in the time given"
+NO_TIME = "not run: no time was given to it"
+DEFAULT = "dpcate-moments"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,8 +74,7 @@ def _cell(method: Method, source: Source, epsilon: float, found: dict[tuple[Any,
 def rows(group: Sequence[Cell]) -> list[list[str]]:
     """The cells of one dataset and budget as text, with ratios of medians to the exact constant and the best peer."""
     constant = next((cell.median("pehe") for cell in group if cell.method.name == "constant-exact"), None)
-    peers = [cell.median("pehe") for cell in group if cell.method.role == "peer" and cell.method.private]
-    best = min((pehe for pehe in peers if pehe is not None), default=None)
+    best, _ = _least([cell for cell in group if _is_peer(cell.method)])
     return [_row(cell, constant, best) for cell in group]
 
 
@@ -139,6 +139,48 @@ def overview(of_source: Sequence[Cell]) -> tuple[list[str], list[list[str]]]:
         shown = [table[number] for table in tables]
         body.append([cell.method.title, cell.method.guarantee, *map(_in_short, shown)])
     return head, body
+
+
+def glance(all_cells: Sequence[Cell]) -> tuple[list[str], list[list[str]]]:
+    """A line per dataset: the default's PEHE against the best private method of others, the levels, and the seeds."""
+    epsilons = sorted({cell.epsilon for cell in all_cells})
+    head = ["dataset", *(f"ε = {epsilon:g}" for epsilon in epsilons), "exact constant", "best without privacy", "seeds"]
+    body = []
+    for of_source in by_source(all_cells):
+        first = of_source[0].source
+        kinds = [
+            [cell for cell in of_source if belongs(cell.method)] for belongs in (_is_default, _is_peer, _is_ceiling)
+        ]
+        constant = [cell for cell in of_source if cell.method.name == "constant-exact"]
+        seeds = ", ".join(str(min((len(cell.runs) for cell in kind), default=0)) for kind in kinds)
+        compared = [_compared(group) for group in groups(of_source)]
+        body.append([f"{first.name}, {first.n:,} rows", *compared, _least(constant)[1], _least(kinds[2])[1], seeds])
+    return head, body
+
+
+def _compared(group: Sequence[Cell]) -> str:
+    (ours, our_text), (best, best_text) = (
+        _least([cell for cell in group if belongs(cell.method)]) for belongs in (_is_default, _is_peer)
+    )
+    return f"{our_text} : {best_text}" + (f" ({_ratio(ours, best, '')})" if ours and best else "")
+
+
+def _least(some: Iterable[Cell]) -> tuple[float | None, str]:
+    """The smallest PEHE, and its text."""
+    least = min((cell.median("pehe") for cell in some if cell.runs), default=None)
+    return least, "not run" if least is None else _number(least)
+
+
+def _is_default(method: Method) -> bool:
+    return method.name == DEFAULT
+
+
+def _is_peer(method: Method) -> bool:
+    return method.role == "peer" and method.private
+
+
+def _is_ceiling(method: Method) -> bool:
+    return method.role == "ceiling"
 
 
 def markdown(head: Sequence[str], body: Iterable[Sequence[str]]) -> str:
