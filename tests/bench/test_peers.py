@@ -17,7 +17,7 @@ from dpcate.bench.peers.cases import EPSILONS, FULL, QUICK, SEEDS, TINY, VARYING
 from dpcate.bench.peers.measure import jobs, measure
 from dpcate.bench.peers.method import CASES
 from dpcate.bench.peers.results import Part, write_comparison
-from dpcate.bench.peers.tables import NO_TIME
+from dpcate.bench.peers.tables import NO_TIME, Cell, glance
 from dpcate.bench.run import FAILED
 from dpcate.bench.versions import files_of
 from dpcate.cli_bench import peers
@@ -265,6 +265,26 @@ def test_others_get_declared_facts_and_what_has_no_default(monkeypatch, method, 
     """NonParamDML has no defaults; the final stage of DRLearner is named in docs/results.md."""
     passed = settings_passed(monkeypatch, method, importlib.import_module(module), name)
     assert passed <= facts | {"random_state", "n_jobs"}
+
+
+def test_at_a_glance_the_default_stands_against_the_best_private_peer():
+    source, errors = synthetic(1, 1000), {"dpcate-moments": [1.0, 2.0, 3.0], "ebm-t": [5.0, 4.0], "ebm-r": [9.0, 9.0]}
+
+    def cell(name, epsilon, runs):
+        return Cell(
+            method=METHODS[name],
+            source=source,
+            epsilon=epsilon,
+            runs=tuple({"pehe": pehe} for pehe in runs),
+            seeds=3,
+            reason="",
+        )
+
+    table = [cell(name, 1.0, runs) for name, runs in errors.items()]
+    table += [cell("econml-DRLearner", 1.0, [0.5]), cell("dpcate-network", 1.0, [0.1]), cell("dpcate-moments", 5.0, [])]
+    head, body = glance(table)
+    assert head == ["dataset", "ε = 1", "ε = 5", "exact constant", "best without privacy", "seeds"]
+    assert body == [["synthetic 1, 1,000 rows", "2 : 4.5 (0.44×)", "not run : not run", "not run", "0.5", "0, 2, 1"]]
 
 
 def without_privacy(method, seed):
