@@ -68,9 +68,11 @@ def huber_coefficients(
             return alpha
         active = np.flatnonzero((np.abs(scores) <= score_bound) & (rho > 0))
         root = np.sqrt(rho[active])
-        system = gram[np.ix_(active, active)] * root * (root[:, None] / n)
+        system = gram[np.ix_(active, active)]
+        system *= root
+        system *= root[:, None] / n
         system[np.diag_indices_from(system)] += penalty
-        factor = cho_factor(system, lower=True, overwrite_a=True, check_finite=False)
+        factor = cho_factor(system.T, lower=True, overwrite_a=True, check_finite=False)  # transposed: not copied
         direction = -v / penalty
         direction[active] += root * cho_solve(factor, root * spread[active] / (penalty * n), check_finite=False)
         change = gram @ direction
