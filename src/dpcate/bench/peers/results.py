@@ -15,6 +15,7 @@ from dpcate.bench.peers.measure import jobs
 from dpcate.bench.peers.method import DELTA
 from dpcate.bench.peers.tables import HEAD, Cell, by_source, cells, csv_text, glance, groups, markdown, overview, rows
 from dpcate.bench.run import NOT_RUN, Kept, Progress, run_jobs
+from dpcate.bench.versions import environment
 from dpcate.errors import InputError
 from dpcate.files import write_atomically
 
@@ -116,7 +117,8 @@ def _sections(table: Sequence[Cell], figures: dict[str, dict[str, Figure]]) -> l
 
 def _markdown(table: Sequence[Cell]) -> str:
     """The default at a glance, overviews, then every cell."""
-    parts = [INTRODUCTION + "\n", f"## At a glance\n\n{GLANCE}\n", markdown(*glance(table))]
+    versions = ", ".join(f"{name} {version}" for name, version in environment().items())
+    parts = [f"{INTRODUCTION}\n\nMade with {versions}.\n", f"## At a glance\n\n{GLANCE}\n", markdown(*glance(table))]
     for of_source in by_source(table):
         parts.append(f"## {_name(of_source[0])}\n\n![PEHE against the budget](pehe-{_slug(of_source[0])}.png)\n")
         parts.append(markdown(*overview(of_source)))
