@@ -14,10 +14,11 @@ import dpcate
 from dpcate.bench import printed as bench_printed
 from dpcate.bench.peers import METHODS, networks, ours
 from dpcate.bench.peers.cases import EPSILONS, FULL, QUICK, SEEDS, TINY, VARYING, Plan, case_of, synthetic
+from dpcate.bench.peers.glance import glance
 from dpcate.bench.peers.measure import jobs, measure
 from dpcate.bench.peers.method import CASES
 from dpcate.bench.peers.results import Part, write_comparison
-from dpcate.bench.peers.tables import NO_TIME, Cell, glance
+from dpcate.bench.peers.tables import NO_TIME, Cell, ratio
 from dpcate.bench.run import FAILED
 from dpcate.bench.versions import files_of
 from dpcate.cli_bench import peers
@@ -275,7 +276,7 @@ def test_at_a_glance_the_default_stands_against_the_best_private_peer():
             method=METHODS[name],
             source=source,
             epsilon=epsilon,
-            runs=tuple({"pehe": pehe} for pehe in runs),
+            runs={seed: {"pehe": pehe} for seed, pehe in enumerate(runs)},
             seeds=3,
             reason="",
         )
@@ -284,7 +285,19 @@ def test_at_a_glance_the_default_stands_against_the_best_private_peer():
     table += [cell("econml-DRLearner", 1.0, [0.5]), cell("dpcate-network", 1.0, [0.1]), cell("dpcate-moments", 5.0, [])]
     head, body = glance(table)
     assert head == ["dataset", "ε = 1", "ε = 5", "exact constant", "best without privacy", "seeds"]
-    assert body == [["synthetic 1, 1,000 rows", "2 : 4.5 (0.44×)", "not run : not run", "not run", "0.5", "0, 2, 1"]]
+    assert body == [["synthetic 1, 1,000 rows", "1.5 : 4.5 (0.33×)", "not run : not run", "not run", "0.5", "2"]]
+
+
+def test_ratios_are_over_seeds_that_both_have():
+    ours, peer = (
+        Cell(method=METHODS[name], source=synthetic(1, 1000), epsilon=1.0, runs=runs, seeds=3, reason="")
+        for name, runs in (
+            ("dpcate-moments", {1: {"pehe": 1.0}, 2: {"pehe": 3.0}, 3: {"pehe": 50.0}}),
+            ("ebm-t", {1: {"pehe": 2.0}, 2: {"pehe": 6.0}}),
+        )
+    )
+    assert ratio(ours, peer, "none") == "0.50×"
+    assert ratio(ours, None, "none") == "none"
 
 
 def without_privacy(method, seed):

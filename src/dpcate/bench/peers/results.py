@@ -11,9 +11,10 @@ from dpcate.bench.figures import Labels, budget_figure, save_figure
 from dpcate.bench.page import Section, page_html
 from dpcate.bench.peers import METHODS
 from dpcate.bench.peers.cases import FULL, QUICK, TEST_POINTS, Plan
+from dpcate.bench.peers.glance import WORDS, glance
 from dpcate.bench.peers.measure import jobs
 from dpcate.bench.peers.method import DELTA
-from dpcate.bench.peers.tables import HEAD, Cell, by_source, cells, csv_text, glance, groups, markdown, overview, rows
+from dpcate.bench.peers.tables import HEAD, Cell, by_source, cells, csv_text, groups, markdown, overview, rows
 from dpcate.bench.run import NOT_RUN, Kept, Progress, run_jobs
 from dpcate.bench.versions import environment
 from dpcate.errors import InputError
@@ -27,11 +28,6 @@ INTRODUCTION = (
     "Every method runs at its library's defaults. Seconds are the processor's for a fit, whose median includes no "
     "compilation once a shape has been seen; memory is how far a fit raised the peak of its process. Where fewer "
     "seeds were run than planned, the cell says how many."
-)
-GLANCE = (
-    "PEHE of this library's default : of the best private method of others (their ratio). The exact constant knows the "
-    "mean of the true effect; the best without privacy is the best of EconML's. Seeds: of the default, of the private "
-    "methods of others, of EconML, each the fewest of its cells."
 )
 
 
@@ -84,11 +80,13 @@ def _figures(group: Sequence[Cell]) -> dict[str, Figure]:
         if not cell.runs:
             continue
         if cell.method.needs_budget:
-            budgets.setdefault(cell.method.title, {})[cell.epsilon] = [run["pehe"] for run in cell.runs]
+            budgets.setdefault(cell.method.title, {})[cell.epsilon] = [run["pehe"] for run in cell.runs.values()]
         else:
             levels[cell.method.title] = cell.median("pehe") or 0.0
         if cell.method.role == "ours":
-            coverage.setdefault(cell.method.title, {})[cell.epsilon] = [100 * run["coverage"] for run in cell.runs]
+            coverage.setdefault(cell.method.title, {})[cell.epsilon] = [
+                100 * run["coverage"] for run in cell.runs.values()
+            ]
     errors = Labels(title=title, x="privacy budget ε", y="PEHE (units of the outcome)")
     covered = Labels(title=title, x="privacy budget ε", y="coverage of the 90% interval (%)")
     figures = {}
@@ -101,7 +99,7 @@ def _figures(group: Sequence[Cell]) -> dict[str, Figure]:
 
 def _sections(table: Sequence[Cell], figures: dict[str, dict[str, Figure]]) -> list[Section]:
     head, body = glance(table)
-    sections = [Section(heading="At a glance", text=GLANCE, head=head, rows=body)]
+    sections = [Section(heading="At a glance", text=WORDS, head=head, rows=body)]
     for of_source in by_source(table):
         pair, name = figures[_slug(of_source[0])], _name(of_source[0])
         head, body = overview(of_source)
@@ -118,7 +116,7 @@ def _sections(table: Sequence[Cell], figures: dict[str, dict[str, Figure]]) -> l
 def _markdown(table: Sequence[Cell]) -> str:
     """The default at a glance, overviews, then every cell."""
     versions = ", ".join(f"{name} {version}" for name, version in environment().items())
-    parts = [f"{INTRODUCTION}\n\nMade with {versions}.\n", f"## At a glance\n\n{GLANCE}\n", markdown(*glance(table))]
+    parts = [f"{INTRODUCTION}\n\nMade with {versions}.\n", f"## At a glance\n\n{WORDS}\n", markdown(*glance(table))]
     for of_source in by_source(table):
         parts.append(f"## {_name(of_source[0])}\n\n![PEHE against the budget](pehe-{_slug(of_source[0])}.png)\n")
         parts.append(markdown(*overview(of_source)))
