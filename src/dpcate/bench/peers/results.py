@@ -73,7 +73,7 @@ def write_comparison(
 
 def _figures(group: Sequence[Cell]) -> dict[str, Figure]:
     """PEHE against ε for all that has a budget, with the levels that have none; and coverage. Nothing if none ran."""
-    title = f"{_name(group[0])}, δ = {DELTA:g}"
+    title = f"{_name(group[0])}, δ = {DELTA:g}: medians and quartiles over seeds"
     budgets, levels = {}, {}
     coverage: dict[str, dict[float, list[float]]] = {}
     for cell in group:
