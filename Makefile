@@ -2,10 +2,13 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-peers lint bench results clean
+.PHONY: demo docs test test-peers lint bench results clean
 
 demo: .venv/core
 	$(BIN)/dpcate demo --out demo
+
+docs: .venv/dev
+	$(BIN)/sphinx-build --fresh-env --fail-on-warning --keep-going --conf-dir docs --builder html . site
 
 test: .venv/dev
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "fork and not peers"
@@ -42,4 +45,4 @@ results: .venv/peers
 	touch $@
 
 clean:
-	rm -rf .venv demo artifacts
+	rm -rf .venv demo artifacts site

@@ -1,4 +1,4 @@
-"""Tests must not pass or fail by chance: hypothesis draws the same examples every time. And a PostgreSQL of our own."""
+"""Tests must not pass or fail by chance: hypothesis draws the same examples every time. A server, a browser."""
 
 import glob
 import itertools
@@ -51,6 +51,22 @@ def postgres_server():
         if (folder / "data" / "postmaster.pid").exists():
             as_server(pg_ctl, "-D", data, "-m", "immediate", "stop")
         shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """A Chromium that asks for nothing by itself."""
+    chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if chromium is None:
+        pytest.skip("no Chromium on the path: pages were not tried in a browser")
+    from playwright.sync_api import sync_playwright
+
+    flags = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
+             "--disable-component-update", "--disable-sync"]  # fmt: skip
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=chromium, args=flags)
+        yield started
+        started.close()
 
 
 _databases = itertools.count()

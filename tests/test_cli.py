@@ -2,6 +2,7 @@
 
 import csv
 import hashlib
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -117,6 +118,22 @@ def test_parquet_and_options(place):
     assert release.spec.split == "disjoint"
     assert release.spec.nuisance == "known propensity, outcome by moments"
     assert release.neighbours == "add-or-remove-one"
+
+
+def test_diagnostics_are_printed_after_a_fit_and_shown_in_the_report(place):
+    asked = ["--diagnostic", "calibration", "--diagnostic", "overlap", "--diagnostic", "heterogeneity"]
+    result = fit(place, *asked, out="checked.json", epsilon="3")
+    assert result.returncode == 0, result.stderr
+    for words in ("Overlap:", "Differences between people:", "Calibration:", "heterogeneity: slope", "part 2 of 2"):
+        assert words in result.stdout
+    assert "Outcome model:" not in result.stdout
+    release = dpcate.Release.load(place / "checked.json")
+    assert release.diagnostics.outcome is None
+    assert len(release.diagnostics.overlap.treated) == 20
+    assert run("report", "checked.json", "--out", "checked.html", folder=place).returncode == 0
+    assert "Checks of the estimate" in (place / "checked.html").read_text()
+    assert_refused(fit(place, "--diagnostic", "everything", out="never.json"), "list of names out of overlap, outcome")
+    assert_refused(fit(place, "--diagnostic", "overlap", data="none.csv", out="never.json"), "does not exist")
 
 
 def test_a_seed_is_shown_as_not_private_everywhere(place):
@@ -255,7 +272,7 @@ def test_overwriting_keeps_the_old_release_when_the_new_fit_is_refused(place):
 def test_bench_names_the_missing_extra(place, monkeypatch, tmp_path):
     blocker = tmp_path / "econml.py"
     blocker.write_text("raise ImportError\n")
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])]))
     assert_refused(run("bench", "speed", folder=place), "pip install 'dpcate[peers]'")
 
 
@@ -266,7 +283,7 @@ def test_a_defect_of_ours_shows_its_place_but_not_its_text(place, tmp_path, monk
         "def save(self, path): raise RuntimeError('SENTINEL')\n"
         "dpcate.release.Release.save = save\n"
     )
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])]))
     result = fit(place, "--quiet", out="never.json")
     assert_refused(result, "internal error (RuntimeError", code=1)
     assert "SENTINEL" not in result.stderr

@@ -58,6 +58,8 @@ CALLS = [
     ["ledger", "show", "--dataset", "patients", "--json"],
     ["ledger", "history", "--dataset", "patients"],
     ["demo", "--out", "made", "--rows", "20", "--epsilon", "1", "--quiet"],
+    ["effect", "release.json", "--at", "points.csv", "--json"],
+    ["report", "release.json", "--out", "r.html", "--json", "--quiet"],
 ]
 
 
@@ -217,7 +219,7 @@ def test_nothing_malformed_escapes(kind, chunk, tmp_path, monkeypatch):
         assert code in (0, 2, 3), told
         assert "Traceback" not in complained, told
         if code and complained:
-            assert complained.startswith("error: "), told
+            assert complained.startswith('{"error": ' if "--json" in arguments else "error: "), told
             assert complained.count("\n") == 1, told
 
 

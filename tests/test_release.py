@@ -17,12 +17,17 @@ RELEASE = (
     .release_
 )
 PLAIN = json.loads(RELEASE.to_json())
+DIAGNOSED = (
+    dpcate.PrivateCATE(DATA.schema, epsilon=1.0, delta=1e-6, diagnostics=dpcate.diagnostics.NAMES, random_state=0)
+    .fit(DATA.Y, DATA.T, X=DATA.X)
+    .release_
+)
 
 
 def test_it_holds_what_it_should_and_nothing_else():
     assert set(PLAIN) == {
         "format", "version", "library", "private", "guarantee", "proof", "epsilon", "delta", "neighbours", "persons",
-        "schema", "spec", "charges", "model", "average",
+        "schema", "spec", "charges", "model", "average", "diagnostics",
     }  # fmt: skip
     assert PLAIN["format"] == "dpcate-release"
     assert PLAIN["guarantee"] == "proven"
@@ -56,6 +61,35 @@ def test_anything_malformed_is_refused_in_one_line(path, value):
     with pytest.raises(ReleaseError, match="release") as refusal:
         Release.from_json(json.dumps(document).encode())
     assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ([], 3.0), (["extra"], 1), (["overlap", "control"], [1.0]), (["overlap", "control", 0], "1"),
+        (["overlap", "sd"], 0.0), (["overlap", "sd"], -1.0), (["overlap", "margin"], 2.0),
+        (["overlap", "treated", 3], 1e200),
+        (["outcome", "unexplained"], None), (["outcome", "unexplained", "numerator_variance"], -1.0),
+        (["outcome", "unexplained", "covariance"], 1e30), (["heterogeneity", "slope", "denominator"], 1e155),
+        (["heterogeneity", "slope", "extra"], 0.0), (["calibration", "groups"], []), (["calibration", "cuts"], []),
+        (["calibration", "cuts", 0], 1e99), (["calibration", "limit"], 0.0),
+        (["calibration", "groups", 0, "predicted"], None),
+    ],
+)  # fmt: skip
+def test_malformed_diagnostics_are_refused_in_one_line(path, value):
+    document = json.loads(DIAGNOSED.to_json())
+    inner, *rest = [document, "diagnostics", *path]
+    for key in rest[:-1]:
+        inner = inner[key]
+    inner[rest[-1]] = value
+    with pytest.raises(ReleaseError, match="release") as refusal:
+        Release.from_json(json.dumps(document).encode())
+    assert "\n" not in str(refusal.value)
+
+
+def test_diagnostics_survive_the_file():
+    assert Release.from_json(DIAGNOSED.to_json()) == DIAGNOSED
+    assert set(json.loads(DIAGNOSED.to_json())["diagnostics"]) == set(dpcate.diagnostics.NAMES)
 
 
 @pytest.mark.parametrize(

@@ -5,12 +5,14 @@ import itertools
 import sqlite3
 import subprocess
 import sys
+import time
 import warnings
 from pathlib import Path
 
 import msgspec
 import numpy as np
 import pandas as pd
+import psycopg
 import pytest
 from sklearn.base import clone
 
@@ -189,13 +191,15 @@ def test_it_is_a_parameter_like_others(ledger):
     assert copied.get_params()["ledger"] == ledger
 
 
-def test_killed_at_a_hundred_random_moments(ledger, tmp_path):
+@pytest.mark.parametrize(("ledger_url", "times"), [("sqlite", 100), ("postgresql", 20)], indirect=["ledger_url"])
+def test_killed_at_random_moments(ledger_url, times, tmp_path):
     """The ledger opens, every release file is whole and paid for, and it can be spent from as before."""
-    ledger.grant(dpcate.Grant.of(epsilon=5.0, delta=DELTA), extend=True)
+    ledger = dpcate.Ledger(ledger_url, "trial")
+    ledger.grant(dpcate.Grant.of(epsilon=5.0, delta=DELTA))
     DATA.schema.save(tmp_path / "schema.toml")
     columns = {"x0": DATA.X[:, 0], "x1": DATA.X[:, 1], "treated": DATA.T.astype(int), "outcome": DATA.Y}
     pd.DataFrame(columns).to_csv(tmp_path / "rows.csv", index=False)
-    program = [sys.executable, str(Path(__file__).with_name("kill_fits.py")), "100", ledger.url, "trial"]
+    program = [sys.executable, str(Path(__file__).with_name("kill_fits.py")), str(times), ledger.url, "trial"]
     ended = subprocess.run(program, cwd=tmp_path, capture_output=True, text=True, timeout=600)
     assert ended.returncode == 0, ended.stderr
     charges = [entry for entry in ledger.history() if isinstance(entry, Charged)]
@@ -211,10 +215,25 @@ def test_killed_at_a_hundred_random_moments(ledger, tmp_path):
     visible = {file.name for file in tmp_path.iterdir() if not file.name.startswith(".")}
     expected = {"schema.toml", "rows.csv", "ledger.db", *(file.name for file in releases)}
     assert visible <= expected | {"ledger.db-journal"}
-    connection = sqlite3.connect(ledger.url)
-    assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-    connection.close()
+    require_sound(ledger.url)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         fit(ledger, epsilon=0.1)
     assert len(ledger.account().charges) == len(charges) + 1
+
+
+def require_sound(url):
+    """The database itself finds nothing damaged, and nobody who was killed holds on to it."""
+    if not url.startswith("postgresql"):
+        connection = sqlite3.connect(url)
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        connection.close()
+        return
+    with psycopg.connect(url) as connection:
+        others = "FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        for _ in range(100):  # the server notices within moments that a client is gone
+            (left,) = connection.execute(f"SELECT count(*) {others} AND state <> 'idle'").fetchone()
+            if left == 0:
+                break
+            time.sleep(0.1)
+        assert left == 0

@@ -5,6 +5,7 @@ from dpcate._version import __version__
 from dpcate.estimator import PrivateCATE
 from dpcate.nuisance import KnownNuisances, KnownPropensity, NetworkNuisance, Private, Public, SuppliedNuisances
 from dpcate.orthogonal import Weight
+from dpcate.planning import Plan, plan
 from dpcate.privacy import Grant, Ledger
 from dpcate.regress import Features, Kernel, KernelOracle, Moments, Network
 from dpcate.release import Release
@@ -24,6 +25,7 @@ __all__ = [
     "NetworkNuisance",
     "Number",
     "Outcome",
+    "Plan",
     "Private",
     "PrivateCATE",
     "Public",
@@ -35,4 +37,5 @@ __all__ = [
     "__version__",
     "datasets",
     "errors",
+    "plan",
 ]

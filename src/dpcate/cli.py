@@ -1,28 +1,41 @@
 """The command line: parse, call, answer. Errors are one line on standard error and carry nothing from a row."""
 
-import csv
-import io
 import sys
 import warnings
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 import typer
-from rich.console import Console
-from rich.table import Table
 
-from dpcate import cli_bench, cli_ledger, cli_schema
+from dpcate import cli_bench, cli_ledger, cli_plan, cli_schema
 from dpcate._version import __version__
-from dpcate.cli_parts import Quiet, make_folder, progress_bar
-from dpcate.errors import DpcateError, InputError
+from dpcate.cli_answers import console, effect_records, effects_csv, print_release, release_facts
+from dpcate.cli_options import (
+    Delta,
+    Epsilon,
+    Floor,
+    LearnerName,
+    NeighboursName,
+    NuisanceName,
+    Queries,
+    SchemaFile,
+    SecondStageName,
+    SplitName,
+    TrialPropensity,
+)
+from dpcate.cli_parts import Json, Quiet, answer, fail, make_folder, one_of, progress_bar, warn
+from dpcate.errors import DpcateError, InputError, LedgerError
 from dpcate.files import read_bytes, require_writable, write_atomically
+
+if TYPE_CHECKING:
+    from dpcate.privacy import Account, Ledger
 
 app = typer.Typer(no_args_is_help=True, add_completion=True, pretty_exceptions_enable=False)
 app.add_typer(cli_bench.app, name="bench")
 app.add_typer(cli_ledger.app, name="ledger")
 app.add_typer(cli_schema.app, name="schema")
-console = Console()
+app.command()(cli_plan.plan)
 
 
 def main() -> None:
@@ -30,13 +43,14 @@ def main() -> None:
     try:
         sys.exit(app(standalone_mode=False) or 0)
     except DpcateError as error:
-        _fail(str(error), error.exit_code)
+        fail(str(error), type(error).__name__, error.exit_code)
     except KeyboardInterrupt:
-        _fail("interrupted", 130)
+        fail("interrupted", "Interrupted", 130)
     except Exception as error:
         if hasattr(error, "format_message"):
-            _fail(error.format_message(), 2)
-        _fail(f"internal error ({_where(error)}); its text is withheld because it could hold data", 1)
+            fail(error.format_message(), "UsageError", 2)
+        place = _where(error)
+        fail(f"internal error ({place}); its text is withheld because it could hold data", "InternalError", 1)
 
 
 @app.callback(invoke_without_command=True)
@@ -53,6 +67,7 @@ def demo(
     epsilon: Annotated[float, typer.Option(help="Privacy budget.")] = 1.0,
     rows: Annotated[int, typer.Option(min=20, max=10_000_000, help="Rows to simulate.")] = 30_000,
     quiet: Quiet = False,
+    as_json: Json = False,
 ) -> None:
     """The main job on the paper's Dataset 1: release.json, effects.csv, effect.png and report.html."""
     from dpcate import PrivateCATE, datasets
@@ -65,42 +80,57 @@ def demo(
     with progress_bar(quiet) as report:
         estimator = PrivateCATE(data.schema, epsilon=epsilon, delta=1e-6)
         release = estimator.fit(data.Y, data.T, X=data.X, progress=report).release_
-    columns = profile(data.schema, "x0")
-    truth = true_effect(1, np.column_stack(list(columns.values())))
-    release.save(out / "release.json")
-    write_atomically(out / "effects.csv", _effects_csv(release, columns, {**columns}, alpha=0.1))
-    write_atomically(out / "effect.png", picture(effect_figure(release, "x0", truth)))
-    write_atomically(out / "report.html", report_html(release).encode())
-    if not quiet:
-        _print_summary(release)
-        error = np.sqrt(np.mean((release.effect(data.X) - data.tau) ** 2))
+        columns = profile(data.schema, "x0")
+        truth = true_effect(1, np.column_stack(list(columns.values())))
+        report("pictures and report", 1.0)
+        files = {
+            "release.json": release.to_json(),
+            "effects.csv": effects_csv(release, columns, columns, alpha=0.1),
+            "effect.png": picture(effect_figure(release, "x0", truth)),
+            "report.html": report_html(release).encode(),
+        }
+        for name, content in files.items():
+            write_atomically(out / name, content)
+    error, constant = np.sqrt(np.mean((release.effect(data.X) - data.tau) ** 2)), data.tau.std()
+    if as_json:
+        errors = {"pehe": float(error), "pehe_of_constant": float(constant)}
+        answer(
+            {"files": [str(out / name) for name in files], **release_facts(release, files["release.json"]), **errors}
+        )
+    elif not quiet:
+        print_release(release)
         console.print(
             f"Error of the private effect (PEHE): [bold]{error:.2f}[/bold]; a constant effect has "
-            f"{data.tau.std():.2f}. Both are known because this data is simulated."
+            f"{constant:.2f}. Both are known because this data is simulated."
         )
         console.print(f"Open [bold]{out / 'report.html'}[/bold], or look at {out / 'effect.png'}.")
 
 
 @app.command()
 def fit(
-    schema: Annotated[Path, typer.Option(help="Schema file (TOML) with the public facts.")],
+    schema: SchemaFile,
     data: Annotated[Path, typer.Option(help="Table with the rows (.csv, .csv.gz or .parquet).")],
-    epsilon: Annotated[float, typer.Option(help="Privacy budget ε, above 0.")],
-    delta: Annotated[float, typer.Option(help="Privacy budget δ, well below 1/n.")],
+    epsilon: Epsilon,
+    delta: Delta,
     out: Annotated[Path, typer.Option(help="Where the release goes.")] = Path("release.json"),
-    learner: Annotated[str, typer.Option(help="r or dr.")] = "r",
-    second_stage: Annotated[str, typer.Option(help="moments, features, kernel or network.")] = "moments",
-    nuisance: Annotated[str, typer.Option(help="moments, features or network.")] = "moments",
-    known_propensity: Annotated[
-        float | None, typer.Option(help="Treatment probability of a randomised trial; costs no budget.")
+    learner: LearnerName = "r",
+    second_stage: SecondStageName = "moments",
+    nuisance: NuisanceName = "moments",
+    known_propensity: TrialPropensity = None,
+    split: SplitName = "none",
+    neighbours: NeighboursName = "replace-one",
+    propensity_floor: Floor = 0.05,
+    queries: Queries = None,
+    diagnostic: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="overlap, outcome, heterogeneity or calibration; repeat for several. Each is paid for.",
+            autocompletion=one_of("overlap", "outcome", "heterogeneity", "calibration"),
+        ),
     ] = None,
-    split: Annotated[str, typer.Option(help="none, crossfit or disjoint.")] = "none",
-    neighbours: Annotated[str, typer.Option(help="replace-one or add-or-remove-one.")] = "replace-one",
-    propensity_floor: Annotated[float, typer.Option(help="Propensities are kept this far from 0 and 1.")] = 0.05,
-    queries: Annotated[
-        Path | None, typer.Option(help="Table of public points: effects are released at these only.")
-    ] = None,
-    calibration: Annotated[str, typer.Option(help="proven, or paper for the printed formulas.")] = "proven",
+    calibration: Annotated[
+        str, typer.Option(help="proven, or paper for the printed formulas.", autocompletion=one_of("proven", "paper"))
+    ] = "proven",
     accept_unproven: Annotated[
         bool, typer.Option("--accept-unproven", help="Needed with --calibration paper: no proof covers it.")
     ] = False,
@@ -113,6 +143,7 @@ def fit(
     ] = None,
     dataset: Annotated[str | None, typer.Option(help="The dataset's name in the ledger.")] = None,
     quiet: Quiet = False,
+    as_json: Json = False,
 ) -> None:
     """Fit a private effect function and write its release."""
     from dpcate import KnownPropensity, Ledger, PrivateCATE, Schema
@@ -135,6 +166,7 @@ def fit(
         propensity_floor=propensity_floor,
         calibration=calibration,
         queries=queries,
+        diagnostics=diagnostic or (),
         ledger=None if ledger is None else Ledger(ledger, dataset),
         random_state=random_state,
     )
@@ -144,12 +176,16 @@ def fit(
     release.save(out)
     for warning in caught:
         if issubclass(warning.category, LedgerWarning):
-            print(f"warning: {warning.message}", file=sys.stderr)
-    if not quiet:
-        _print_summary(release)
+            warn(str(warning.message), as_json)
+    account = None if estimator.ledger is None or (quiet and not as_json) else _account(estimator.ledger, as_json)
+    if as_json:
+        charged = None if account is None else cli_ledger.account_facts(dataset, account)
+        answer({"release": str(out), **release_facts(release, release.to_json()), "ledger": charged})
+    elif not quiet:
+        print_release(release)
         console.print(f"Release written to [bold]{out}[/bold].")
-        if estimator.ledger is not None:
-            left = estimator.ledger.account().epsilon_left()
+        if account is not None:
+            left = account.epsilon_left()
             console.print(
                 f"Charged to [bold]{dataset}[/bold]; left for Gaussian fits: ε = {left:.4g} at the grant's δ."
             )
@@ -161,6 +197,8 @@ def effect(
     at: Annotated[Path, typer.Option(help="Table of points (.csv, .csv.gz or .parquet) with the covariates.")],
     out: Annotated[Path | None, typer.Option(help="Where the effects go; standard output if not given.")] = None,
     alpha: Annotated[float, typer.Option(help="Intervals at level 1 − alpha.")] = 0.1,
+    quiet: Quiet = False,
+    as_json: Json = False,
 ) -> None:
     """Effects with intervals at the given points, from the release alone."""
     from dpcate import Release
@@ -169,16 +207,23 @@ def effect(
     if out is not None:
         require_writable(out)
     loaded = Release.load(release)
-    covariates = read_columns(at, list(loaded.schema.covariates))
-    content = _effects_csv(loaded, covariates, read_columns(at, header(at)), alpha)
-    if out is None:
-        sys.stdout.write(content.decode())
-    else:
+    with progress_bar(quiet) as progress:
+        progress("reading points", 0.0)
+        points = read_columns(at, list(loaded.schema.covariates)), read_columns(at, header(at))
+        progress("effects and intervals", 0.3)
+        records = effect_records(loaded, *points, alpha) if as_json and out is None else None
+        content = effects_csv(loaded, *points, alpha) if records is None else b""
+    if out is not None:
         write_atomically(out, content)
+    if as_json:
+        place = {"effects": records} if out is None else {"out": str(out)}
+        answer({"private": loaded.private, "guarantee": loaded.guarantee, "alpha": alpha, **place})
+    elif out is None:
+        sys.stdout.write(content.decode())
     if loaded.guarantee != "proven":
-        print("warning: this release is UNPROVEN (no proof covers it)", file=sys.stderr)
+        warn("this release is UNPROVEN (no proof covers it)", as_json)
     if not loaded.private:
-        print("warning: this release is NOT PRIVATE (its noise is reproducible)", file=sys.stderr)
+        warn("this release is NOT PRIVATE (its noise is reproducible)", as_json)
 
 
 @app.command()
@@ -190,6 +235,8 @@ def report(
         Path | None,
         typer.Option(help="Table of profiles whose effects are listed; other columns are shown as they are."),
     ] = None,
+    quiet: Quiet = False,
+    as_json: Json = False,
 ) -> None:
     """A self-contained page about a release, for physicians and boards, and a certificate to sign."""
     from dpcate import Release
@@ -199,39 +246,26 @@ def report(
         require_writable(path)
     content = read_bytes(release, "release file")
     loaded = Release.from_json(content)
-    asked = None if profiles is None else read_profiles(loaded.schema, profiles)
-    write_atomically(out, report_html(loaded, asked, content).encode())
-    if certificate is not None:
-        write_atomically(certificate, certificate_html(loaded, content).encode())
+    with progress_bar(quiet) as progress:
+        progress("reading profiles", 0.0)
+        asked = None if profiles is None else read_profiles(loaded.schema, profiles)
+        progress("drawing the report", 0.1)
+        write_atomically(out, report_html(loaded, asked, content).encode())
+        if certificate is not None:
+            progress("certificate", 0.9)
+            write_atomically(certificate, certificate_html(loaded, content).encode())
+    if as_json:
+        pages = {"report": str(out), "certificate": None if certificate is None else str(certificate)}
+        answer({**pages, **release_facts(loaded, content)})
 
 
-def _effects_csv(release, covariates, own_columns, alpha: float) -> bytes:
-    effects, (low, high) = release.effect(covariates), release.effect_interval(covariates, alpha)
-    taken = {"effect", "low", "high"} & set(own_columns)
-    if taken:
-        raise InputError(f"the points already have columns named {', '.join(sorted(taken))}; rename them")
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([*own_columns, "effect", "low", "high"])
-    for row in zip(*own_columns.values(), effects, low, high, strict=True):
-        writer.writerow(["" if cell is None or cell != cell else cell for cell in row])
-    return text.getvalue().encode()
-
-
-def _print_summary(release) -> None:
-    table = Table(title=f"Release: effect of {release.schema.treatment.name} on {release.schema.outcome.name}")
-    for column, justify in (("paid for", "left"), ("rows", "left"), ("spent", "left"), ("noise sd", "right")):
-        table.add_column(column, justify=justify)
-    for charge in release.charges:
-        table.add_row(charge.name, charge.rows, charge.price, "" if charge.sd is None else f"{charge.sd:.3g}")
-    console.print(table)
-    promise = f"({release.epsilon:g}, {release.delta:g})-DP per person, {release.neighbours}, proof: {release.proof}"
-    if release.guarantee != "proven":
-        console.print(f"[bold red]UNPROVEN[/bold red]: no proof covers this release; it only claims {promise}")
-    elif not release.private:
-        console.print(f"[bold red]NOT PRIVATE[/bold red] (seeded noise); would be {promise}")
-    else:
-        console.print(promise)
+def _account(ledger: "Ledger", as_json: bool) -> "Account | None":
+    """The account after a fit; that it cannot be shown must not look as if there were no release."""
+    try:
+        return ledger.account()
+    except LedgerError as error:
+        warn(f"the release is written, but what is left of its grant is not known: {error}", as_json)
+    return None
 
 
 def _where(error: Exception) -> str:
@@ -243,9 +277,3 @@ def _where(error: Exception) -> str:
             place = f"{path.name}:{trace.tb_lineno}"
         trace = trace.tb_next
     return f"{type(error).__name__} at {place}"
-
-
-def _fail(message: str, code: int) -> None:
-    if message:
-        print(f"error: {' '.join(message.split())}", file=sys.stderr)
-    sys.exit(code)

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from dpcate.cli_parts import Quiet, make_folder, progress_bar
+from dpcate.errors import InputError
 
 app = typer.Typer(no_args_is_help=True, help="Benchmarks; some need the extra 'peers' or 'opacus'.")
 console = Console()
@@ -17,27 +18,37 @@ Workers = Annotated[int, typer.Option(min=1, help="Runs at the same time, each o
 
 
 @app.command()
-def speed(rows: Annotated[int, typer.Option(help="Rows of Dataset 1.")] = 3000) -> None:
+def speed(rows: Annotated[int, typer.Option(help="Rows of Dataset 1.")] = 3000, quiet: Quiet = False) -> None:
     """One private fit against one EconML CausalForestDML fit, in the same run."""
     from dpcate.bench.speed import compare_fit_times
 
-    _print_timings(compare_fit_times(rows))
+    with progress_bar(quiet) as report:
+        report("fits in turn", 0.0)
+        timings = compare_fit_times(rows)
+    _print_timings(timings)
 
 
 @app.command()
-def dpsgd() -> None:
+def dpsgd(quiet: Quiet = False) -> None:
     """Our DP-SGD against opacus: 1,350 rows, 30 columns, 50 epochs, without compilation."""
     from dpcate.bench.dpsgd import compare_with_opacus
 
-    _print_timings(compare_with_opacus())
+    with progress_bar(quiet) as report:
+        report("trainings in turn", 0.0)
+        timings = compare_with_opacus()
+    _print_timings(timings)
 
 
 @app.command()
-def path(questions: Annotated[int, typer.Option(help="Questions, one at a time.")] = 10_000) -> None:
+def path(
+    questions: Annotated[int, typer.Option(help="Questions, one at a time.")] = 10_000, quiet: Quiet = False
+) -> None:
     """One noise path asked one point at a time: time per thousand, and memory."""
     from dpcate.bench.path import time_questions
 
-    timing = time_questions(questions)
+    with progress_bar(quiet) as report:
+        report("questions", 0.0)
+        timing = time_questions(questions)
     table = Table("questions", "seconds")
     for block, seconds in enumerate(timing.seconds_per_block, start=1):
         table.add_row(f"thousand {block}", f"{seconds:.2f}")
@@ -75,6 +86,25 @@ def moments(
         print(
             cell.rows, cell.columns, f"{cell.epsilon:g}", *(f"{number:.3f}" for number in numbers), sep=",", flush=True
         )
+
+
+@app.command()
+def plan(
+    second_stage: Annotated[str | None, typer.Option(help="One second stage; all of them if not given.")] = None,
+) -> None:
+    """The planner's noise and widths against repeated fits on people that it did not make up: an hour or two."""
+    from dpcate.bench.planner import GRID, cells, compare
+
+    if second_stage is not None and second_stage not in GRID:
+        raise InputError(f"--second-stage must be one of {', '.join(GRID)}")
+    print("second_stage,rows,columns,epsilon,noise,simulated_noise,ratio,simulation_error,width,simulated_width")
+    for line in compare(cells(GRID if second_stage is None else [second_stage])):
+        cell = line.cell
+        numbers = (line.noise, line.simulated_noise, line.ratio, line.error, line.width, line.simulated_width)
+        print(
+            cell.second_stage, cell.rows, cell.columns, f"{cell.epsilon:g}", *(f"{number:.4f}" for number in numbers),
+            sep=",", flush=True,
+        )  # fmt: skip
 
 
 @app.command()

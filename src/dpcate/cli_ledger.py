@@ -9,6 +9,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from dpcate.cli_options import NeighboursName
+from dpcate.cli_parts import Json, Quiet, answer, progress_bar
 from dpcate.privacy import Account, Charged, Grant, Granted, Ledger, granted_datasets
 from dpcate.privacy.accounting import Gaussian
 from dpcate.release import ChargedMechanism
@@ -25,7 +27,6 @@ Url = Annotated[
     ),
 ]
 Dataset = Annotated[str, typer.Option(help="The curator's name for the data, the same for all fits on it.")]
-Json = Annotated[bool, typer.Option("--json", help="For machines.")]
 
 
 @app.command()
@@ -34,7 +35,7 @@ def grant(
     epsilon: Annotated[float, typer.Option(help="ε of everything that will ever be released.")],
     delta: Annotated[float, typer.Option(help="δ of everything that will ever be released.")],
     ledger: Url = "ledger.db",
-    neighbours: Annotated[str, typer.Option(help="replace-one or add-or-remove-one.")] = "replace-one",
+    neighbours: NeighboursName = "replace-one",
     person: Annotated[
         str | None, typer.Option(help="The schema's person column; without one, each row is a person.")
     ] = None,
@@ -43,29 +44,43 @@ def grant(
     ] = 0.0,
     declared_delta: Annotated[float, typer.Option(help="Of δ, set aside for them.")] = 0.0,
     extend: Annotated[bool, typer.Option("--extend", help="Replace the last grant by this larger one.")] = False,
+    quiet: Quiet = False,
+    as_json: Json = False,
 ) -> None:
     """Grant a dataset a total budget, before any of it is spent."""
-    given = Grant.of(
-        epsilon=epsilon,
-        delta=delta,
-        neighbours=neighbours,
-        declared=(declared_epsilon, declared_delta),
-        person=person,
-    )
-    Ledger(ledger, dataset).grant(given, extend=extend)
+    account = Ledger(ledger, dataset)
+    with progress_bar(quiet) as progress:
+        progress("what the grant covers", 0.0)
+        given = Grant.of(
+            epsilon=epsilon,
+            delta=delta,
+            neighbours=neighbours,
+            declared=(declared_epsilon, declared_delta),
+            person=person,
+        )
+        progress("writing the grant", 0.9)
+        account.grant(given, extend=extend)
+    if as_json:
+        answer(account_facts(dataset, account.account()))
 
 
 @app.command()
 def show(
     ledger: Url = "ledger.db",
     dataset: Annotated[str | None, typer.Option(help="One dataset; all of them if not given.")] = None,
+    quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
     """Granted, spent and left, by dataset; ε are composed at the grant's δ, not added up."""
-    names = granted_datasets(ledger) if dataset is None else [dataset]
-    lines = [_summary(name, Ledger(ledger, name).account()) for name in names]
+    with progress_bar(quiet) as progress:
+        progress("reading the ledger", 0.0)
+        names = granted_datasets(ledger) if dataset is None else [dataset]
+        lines = []
+        for name in names:
+            progress("composing charges", len(lines) / len(names))
+            lines.append(account_facts(name, Ledger(ledger, name).account()))
     if as_json:
-        print(json.dumps(lines))
+        answer(lines)
         return
     table = Table("dataset", "ε granted", "at δ", "ε spent", "ε left", "fits")
     for line in lines:
@@ -84,12 +99,15 @@ def history(
     dataset: Dataset,
     ledger: Url = "ledger.db",
     details: Annotated[bool, typer.Option("--details", help="With all that each release paid for.")] = False,
+    quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
     """Every grant and every charge of a dataset."""
-    entries = Ledger(ledger, dataset).history()
+    with progress_bar(quiet) as progress:
+        progress("reading the ledger", 0.0)
+        entries = Ledger(ledger, dataset).history()
     if as_json:
-        print(json.dumps([_machine(entry) for entry in entries]))
+        answer([_machine(entry) for entry in entries])
         return
     table = Table("time (UTC)", "what", "ε", "δ", "charged as", "release (sha256)")
     for entry in entries:
@@ -99,7 +117,8 @@ def history(
     console.print(table)
 
 
-def _summary(name: str, account: Account) -> dict[str, Any]:
+def account_facts(name: str, account: Account) -> dict[str, Any]:
+    """What was granted, spent and is left, for machines."""
     budget, declared, left = account.grant.budget, account.grant.declared, account.declared_left()
     return {
         "dataset": name,

@@ -93,12 +93,16 @@ def cell_text(cell: Any) -> str:
 
 def reference_points(schema: Schema, count: int = 1024) -> np.ndarray:
     """Public points that fill the schema's box evenly, every level of a category equally often."""
-    uniform = qmc.Sobol(len(schema.covariates), scramble=True, rng=np.random.default_rng(0)).random(count)
+    return placed(schema, qmc.Sobol(len(schema.covariates), scramble=True, rng=np.random.default_rng(0)).random(count))
+
+
+def placed(schema: Schema, places: np.ndarray) -> np.ndarray:
+    """Encoded covariates of points given by one number in [0, 1] per covariate: a value, or which of the levels."""
     blocks = []
-    for covariate, column in zip(schema.covariates.values(), uniform.T, strict=True):
-        level = np.minimum((column * covariate.width).astype(int), covariate.width - 1)
+    for covariate, place in zip(schema.covariates.values(), places.T, strict=True):
+        level = np.minimum((place * covariate.width).astype(int), covariate.width - 1)
         one_hot = (level[:, None] == np.arange(covariate.width)).astype(float)
-        blocks.append(one_hot if isinstance(covariate, Category) else column[:, None])
+        blocks.append(one_hot if isinstance(covariate, Category) else place[:, None])
     return np.concatenate(blocks, axis=1)
 
 

@@ -1,11 +1,13 @@
 """PrivateCATE: the names that scripts rely on. What a fit does, arrow by arrow, is in pipeline.py."""
 
+from collections.abc import Sequence
 from typing import Any, get_args
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
 from dpcate.data import Split, SplitKind, read_rows
+from dpcate.diagnostics import chosen
 from dpcate.encoding import encode_covariates
 from dpcate.errors import InputError
 from dpcate.nuisance import FirstStage, first_stage_named
@@ -13,7 +15,7 @@ from dpcate.orthogonal import Learner, learner_named
 from dpcate.paper import PaperFeatures, PaperKernel, PaperNetwork
 from dpcate.pipeline import Pipeline, Progress
 from dpcate.privacy import Budget, Ledger, noise_source
-from dpcate.regress import SecondStage, second_stage_named
+from dpcate.regress import Kernel, SecondStage, second_stage_named
 from dpcate.release import Release
 from dpcate.schema import Schema
 from dpcate.spending import Bill
@@ -45,6 +47,7 @@ class PrivateCATE(BaseEstimator):
     propensity_floor : propensities are clipped to [floor, 1 − floor].
     calibration : "proven"; "paper" is the paper's printed noise, for comparison only: no proof covers it.
     queries : None for the whole function; public points for effects at those points only.
+    diagnostics : names out of "overlap", "outcome", "heterogeneity" and "calibration", each paid for by the fit.
     ledger : None, or a `Ledger` to which every fit is charged before its first noise, and which may refuse it.
     random_state : None for private noise; an integer for reproducible noise without privacy.
     """
@@ -63,6 +66,7 @@ class PrivateCATE(BaseEstimator):
         propensity_floor: float = 0.05,
         calibration: str = "proven",
         queries: Any = None,
+        diagnostics: Sequence[str] = (),
         ledger: Ledger | None = None,
         random_state: int | None = None,
     ) -> None:
@@ -77,6 +81,7 @@ class PrivateCATE(BaseEstimator):
         self.propensity_floor = propensity_floor
         self.calibration = calibration
         self.queries = queries
+        self.diagnostics = diagnostics
         self.ledger = ledger
         self.random_state = random_state
 
@@ -137,18 +142,21 @@ def plan_of(estimator: PrivateCATE) -> Pipeline:
     if estimator.ledger is not None and (estimator.random_state is not None or estimator.calibration != "proven"):
         raise InputError("a ledger pays for private fits only: leave out random_state and calibration, or the ledger")
     noise_source(estimator.random_state)
+    asked = chosen(estimator.diagnostics)
     pipeline = Pipeline(
         schema=estimator.schema,
         budget=Budget(epsilon=estimator.epsilon, delta=estimator.delta, neighbours=estimator.neighbours),
         learner=learner_named(estimator.learner),
         second_stage=_second_stage(estimator),
         first_stage=first_stage_named(estimator.nuisance),
-        split=Split(estimator.split),
+        split=Split(estimator.split, held_out=asked.held_out),
         propensity_floor=float(floor),
         calibration=estimator.calibration,
         queries=_encoded_queries(estimator.schema, estimator.queries),
         random_state=estimator.random_state,
+        diagnostics=asked,
     )
+    _require_diagnosable(pipeline)
     pipeline.first_stage.paid(pipeline.learner.needs)
     return pipeline
 
@@ -168,6 +176,18 @@ def _second_stage(estimator: PrivateCATE) -> SecondStage | PaperFeatures | Paper
     if estimator.queries is None and not isinstance(stage, PaperFeatures):
         raise InputError("calibration='paper' with this second stage needs queries=..., a finite set of points")
     return stage
+
+
+def _require_diagnosable(pipeline: Pipeline) -> None:
+    """Diagnostics need a proof, and judge a function wherever people are."""
+    asked = pipeline.diagnostics
+    if asked.names and pipeline.calibration != "proven":
+        raise InputError("diagnostics are for private fits: leave them out with calibration='paper'")
+    if asked.held_out and pipeline.queries is not None and isinstance(pipeline.second_stage, Kernel):
+        raise InputError(
+            f"{' and '.join(asked.on_held_out)} need the effect of everybody, which second_stage='kernel' with queries "
+            "does not give: leave out the queries or these diagnostics"
+        )
 
 
 def _encoded_queries(schema: Schema, queries: Any) -> np.ndarray | None:

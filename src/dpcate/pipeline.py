@@ -11,8 +11,10 @@ import numpy as np
 
 from dpcate._version import __version__
 from dpcate.data import Rows, Split, split_rows
+from dpcate.diagnostics import Chosen, Diagnosis, Met
 from dpcate.encoding import reference_points
 from dpcate.errors import DataError
+from dpcate.findings import Diagnostics
 from dpcate.models import Model, MomentsModel, PointsModel
 from dpcate.nuisance import (
     FeaturesNuisance,
@@ -33,6 +35,7 @@ from dpcate.privacy import (
     Declared,
     Gaussian,
     Mechanisms,
+    Part,
     Request,
     SampledGaussian,
     Shares,
@@ -61,7 +64,7 @@ from dpcate.schema import Schema
 FEWEST_PERSONS = 10
 COUNT_SHARE = 0.02  # of μ², for the private number of persons under add-or-remove-one
 COUNT_APART = 0.1  # of ε and δ, where the count then decides how networks are trained
-COLUMNS_SHARE = 0.05  # of μ² at most, for the moments of the covariates; less where less gives errors of 0.5%
+COLUMNS_SHARE = 0.1  # of μ² at most, for the moments of the covariates; less where less gives errors of 0.5%
 AVERAGE_SHARE = 0.04  # of μ², for the average effect
 
 Progress = Callable[[str, float], None]
@@ -93,6 +96,7 @@ class Pipeline:
     calibration: Literal["proven", "paper"]
     queries: np.ndarray | None
     random_state: int | None
+    diagnostics: Chosen
 
     @property
     def request(self) -> Request:
@@ -109,30 +113,34 @@ class Pipeline:
         accountant = Accountant(self.budget, self.split.parts, gaussian=self.request.gaussian, reserve=reserve)
         mechanisms = Mechanisms(accountant, noise_source(self.random_state))
         persons, mu = self._count_persons(rows, mechanisms)
-        self._require_fitting(persons)
-        columns, mu = self._columns(rows, persons, mechanisms, self._first_half(mu))
+        self.require_fitting(persons)
+        columns, mu_left = self._columns(rows, persons, mechanisms, self._first_half(self.diagnostics.rest(mu)))
         part = split_rows(rows, self.split, self.budget.neighbours)
 
+        met = []
         rho, rho_phi, overlap = (np.zeros(len(part)) for _ in range(3))
         for step, (trained_on, applied_to) in enumerate(self.split.pairs):
             report("private nuisances", 0.1 + 0.5 * step / len(self.split.pairs))
             training = self._training_rows(rows, part, trained_on, persons, columns)
-            nuisances, start = self._fit_nuisances(training, mechanisms, self._stage_one(mu))
+            nuisances, start = self._fit_nuisances(training, mechanisms, self._stage_one(mu_left))
             chosen = _chosen(part, applied_to)
             pair = self.learner.pair(rows.treated[chosen], rows.outcome[chosen], rows.x[chosen], nuisances)
             rho[chosen], rho_phi[chosen], overlap[chosen] = pair.rho, pair.rho_phi, pair.overlap
+            met.append(Met(chosen, nuisances))
+        found = self._diagnosis.of_models(rows, met, self.split.second_stage_part, mechanisms, mu)
         report("private second stage", 0.6)
         start = start if self.split.kind == "none" else None  # a start holds for the rows that it was learned from
         problem = self._second_stage_problem(
             rows, part, rho * rows.present, rho_phi * rows.present, persons, columns, start
         )
-        reserved = self._reserved_for_average(mu)
+        reserved = self._reserved_for_average(mu_left)
         model, kept = self._second_stage(problem, mechanisms, nuisances, reserved)
         average = self._average(
             problem, model, overlap[_chosen(part, self.split.second_stage_part)], mechanisms, reserved
         )
+        found |= self._judged(rows, part, met, model, persons, mechanisms)
         report("release", 1.0)
-        return Executed(self._release(mechanisms, persons, self._at_queries(model, problem), average), kept)
+        return Executed(self._release(mechanisms, persons, self._at_queries(model, problem), average, found), kept)
 
     def _count_persons(self, rows: Rows, mechanisms: Mechanisms) -> tuple[int, float]:
         """The number of persons: public under replace-one, released with noise otherwise; and the μ left."""
@@ -177,10 +185,16 @@ class Pipeline:
         )
         return private_columns(described, mechanisms, shares.mu("columns", mu)), shares.mu("rest", mu)
 
-    def _require_fitting(self, persons: int) -> None:
+    @property
+    def most_persons(self) -> float:
+        """How many the second stage can take."""
+        shared = 1 if self.split.second_stage_part is None else self.split.parts
+        limited = isinstance(self.second_stage, Kernel)
+        return shared * MOST_ROWS / self.schema.max_rows_per_person if limited else math.inf
+
+    def require_fitting(self, persons: int) -> None:
         """Refuse by public numbers what the second stage would refuse later, before anything is spent on it."""
-        rows = self._persons_in(self.split.second_stage_part, persons) * self.schema.max_rows_per_person
-        if isinstance(self.second_stage, Kernel) and rows > MOST_ROWS:
+        if persons > self.most_persons:
             raise DataError(f"the exact kernel takes at most {MOST_ROWS} rows; use second_stage='features' for more")
 
     def _stage_one(self, mu: float) -> float:
@@ -189,12 +203,12 @@ class Pipeline:
             return mu
         return mu * share_of(self.first_stage, self.learner.needs) ** 0.5
 
-    def _persons_in(self, part: int | None, persons: int) -> float:
+    def _persons_in(self, part: Part, persons: int) -> float:
         """The public number that sums over a part are divided by."""
-        return float(persons if part is None else persons / self.split.parts)
+        return persons * self.split.share(part)
 
     def _training_rows(
-        self, rows: Rows, part: np.ndarray, trained_on: int | None, persons: int, columns: ColumnMoments | None
+        self, rows: Rows, part: np.ndarray, trained_on: Part, persons: int, columns: ColumnMoments | None
     ) -> TrainingRows:
         return TrainingRows(
             schema=self.schema,
@@ -301,6 +315,26 @@ class Pipeline:
         average = private_average(problem, effect, overlap, guess, mechanisms, mu)
         return Average(value=average.value, sd=average.sd)
 
+    @property
+    def _diagnosis(self) -> Diagnosis:
+        return Diagnosis(
+            asked=self.diagnostics,
+            schema=self.schema,
+            learner=self.learner,
+            propensity_floor=self.propensity_floor,
+            neighbours=self.budget.neighbours,
+        )
+
+    def _judged(
+        self, rows: Rows, part: np.ndarray, met: list[Met], model: Model, persons: int, mechanisms: Mechanisms
+    ) -> dict[str, Any]:
+        """What people who were held out of the fit say about the effect, if any were."""
+        held_out = self.split.held_out_part
+        if held_out is None:
+            return {}
+        apart = [Met(_chosen(part, held_out), each.nuisances) for each in met]
+        return self._diagnosis.of_effect(rows, apart, model, self._persons_in(held_out, persons), held_out, mechanisms)
+
     def _at_queries(self, model: Model, problem: Problem) -> Model:
         """A released function, kept at the declared points only if there are any."""
         if self.queries is None or isinstance(model, PointsModel):
@@ -308,7 +342,9 @@ class Pipeline:
         values, sds = model.value(self.queries), model.sd(self.queries, problem.reference)
         return PointsModel(points=self.queries.tolist(), values=values.tolist(), sds=sds.tolist())
 
-    def _release(self, mechanisms: Mechanisms, persons: int, model: Any, average: Average | None) -> Release:
+    def _release(
+        self, mechanisms: Mechanisms, persons: int, model: Any, average: Average | None, found: dict[str, Any]
+    ) -> Release:
         proven = self.calibration == "proven"
         return Release(
             library=__version__,
@@ -331,6 +367,7 @@ class Pipeline:
             charges=[_charged(charge, self.split.parts) for charge in mechanisms.accountant.charges],
             model=model,
             average=average,
+            diagnostics=Diagnostics(**found) if found else None,
         )
 
 
@@ -345,8 +382,17 @@ def _own(stage: FirstStage) -> FirstStage:
     return first_stage_named(stage.outcome) if isinstance(stage, KnownPropensity) else stage
 
 
-def _chosen(part: np.ndarray, wanted: int | None) -> np.ndarray:
-    return np.arange(len(part)) if wanted is None else np.flatnonzero(part == wanted)
+def _chosen(part: np.ndarray, wanted: Part) -> np.ndarray:
+    return np.arange(len(part)) if wanted is None else np.flatnonzero(np.isin(part, wanted))
+
+
+def _read(part: Part, parts: int) -> str:
+    """Which rows were read, for people."""
+    if part is None:
+        return "all rows"
+    if isinstance(part, tuple):
+        return f"parts {' and '.join(str(each + 1) for each in part)} of {parts}"
+    return f"part {part + 1} of {parts}"
 
 
 def _charged(charge: Charge, parts: int) -> ChargedMechanism:
@@ -355,7 +401,7 @@ def _charged(charge: Charge, parts: int) -> ChargedMechanism:
     return ChargedMechanism(
         name=charge.name,
         mechanism=charge.mechanism,
-        rows="all rows" if charge.part is None else f"part {charge.part + 1} of {parts}",
+        rows=_read(charge.part, parts),
         spent=spent(**dataclasses.asdict(charge.event)),
         sensitivity=charge.sensitivity.value if charge.sensitivity else None,
         sd=charge.sd,

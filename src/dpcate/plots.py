@@ -1,4 +1,4 @@
-"""Pictures of a release: the private effect along one covariate, with its band."""
+"""Pictures of a release: the private effect along a covariate, and its diagnostics; and of a plan: width against ε."""
 
 import io
 import textwrap
@@ -15,7 +15,7 @@ from dpcate.schema import Category, Schema
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_PRIVATE, _TRUTH, _WARNING, _QUIET = "#1f5aa6", "#c0392b", "#b00020", "#8a8f98"
+_PRIVATE, _OTHER, _TRUTH, _WARNING, _QUIET = "#1f5aa6", "#d98b2b", "#c0392b", "#b00020", "#8a8f98"
 
 
 @dataclass(frozen=True)
@@ -65,17 +65,83 @@ def effect_figure(release: Release, covariate: str, truth: np.ndarray | None = N
     return figure
 
 
+def width_figure(
+    budgets: np.ndarray, widths: np.ndarray, noise: np.ndarray, chosen: float, title: str, effect: str
+) -> Figure:
+    """Width of the intervals against ε, what privacy alone would need, and the chosen ε."""
+    figure = Figure(figsize=(6.4, 3.9), layout="constrained", dpi=110)
+    axes = figure.subplots()
+    axes.loglog(budgets, widths, color=_PRIVATE, lw=2, marker="o", ms=5, label="intervals of the release")
+    axes.loglog(budgets, noise, color=_QUIET, lw=1.6, ls="--", label="privacy noise alone")
+    axes.axvline(chosen, color=_TRUTH, lw=1.2, label=f"ε = {chosen:g}")
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter("{x:g}")
+        axis.set_minor_formatter("")
+    axes.set_xlabel("ε")
+    axes.set_ylabel(_plain(f"width, {textwrap.shorten(effect, 40, placeholder='…')}"))
+    axes.set_title(title)
+    axes.legend(frameon=False)
+    axes.spines[["top", "right"]].set_visible(False)
+    return figure
+
+
 def small_figure(release: Release, curve: Curve, span: tuple[float, float]) -> Figure:
     """One of several panels on a page that explains them; all share the vertical range `span`."""
-    figure = Figure(figsize=(4.4, 2.9), layout="constrained", dpi=200)
-    axes = figure.subplots()
+    figure, axes = _panel(release)
     _draw(axes, release, curve, None)
     axes.set_ylim(span)
+    return figure
+
+
+def overlap_figure(release: Release) -> Figure:
+    """Noisy counts by estimated propensity, an arm to each side, with their 90% noise; extreme ones are shaded."""
+    overlap = release.diagnostics.overlap
+    figure, axes = _panel(release)
+    middles, width = (overlap.edges[1:] + overlap.edges[:-1]) / 2, 0.9 * np.diff(overlap.edges)
+    treatment = release.schema.treatment
+    noise = {"ecolor": _QUIET, "elinewidth": 0.9, "capsize": 1.5}
+    for counts, side, color, arm in (
+        (overlap.treated, 1, _PRIVATE, treatment.treated),
+        (overlap.control, -1, _OTHER, treatment.control),
+    ):
+        name = _plain(textwrap.shorten(f"{treatment.name} = {arm}", 30, placeholder="…"))
+        shown = side * np.maximum(counts, 0.0)
+        axes.bar(middles, shown, width, yerr=1.645 * overlap.sd, color=color, alpha=0.75, error_kw=noise, label=name)
+    for low, high in ((0.0, overlap.margin), (1 - overlap.margin, 1.0)):
+        axes.axvspan(low, high, color=_WARNING, alpha=0.07, lw=0)
+    axes.set_xlim(0, 1)
+    axes.set_xlabel("estimated probability of treatment")
+    axes.set_ylabel("records")
+    axes.yaxis.set_major_formatter(lambda count, _: f"{abs(count):,.0f}")
+    axes.legend(frameon=False, fontsize=9)
+    return figure
+
+
+def calibration_figure(release: Release, alpha: float = 0.1) -> Figure:
+    """Mean effects of groups of held-out people against their mean predictions; on the line they are equal."""
+    found = release.diagnostics.calibration
+    figure, axes = _panel(release)
+    low, high = found.interval(alpha)
+    known = np.isfinite(found.estimate)
+    x, y = found.predicted[known], found.estimate[known]
+    axes.errorbar(x, y, [y - low[known], high[known] - y], fmt="o", ms=6, color=_PRIVATE, capsize=4)
+    axes.axline((0.0, 0.0), slope=1.0, color=_QUIET, lw=0.9, ls="--")
+    span = found.predicted.max() - found.predicted.min() or found.limit
+    axes.set_xlim(found.predicted.min() - 0.2 * span, found.predicted.max() + 0.2 * span)
+    axes.set_xlabel("predicted effect")
+    axes.set_ylabel("estimated effect")
+    return figure
+
+
+def _panel(release: Release) -> tuple[Figure, "Axes"]:
+    figure = Figure(figsize=(4.4, 2.9), layout="constrained", dpi=200)
+    axes = figure.subplots()
     axes.tick_params(labelsize=10, colors="#333a45", length=3)
     axes.spines[["left", "bottom"]].set_color("#c3c8d0")
+    axes.spines[["top", "right"]].set_visible(False)
     if _warning(release):
         axes.set_title(_warning(release), color=_WARNING, fontsize=10, weight="bold")
-    return figure
+    return figure, axes
 
 
 def common_span(curves: list[Curve]) -> tuple[float, float]:

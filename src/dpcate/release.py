@@ -14,6 +14,7 @@ import numpy as np
 from dpcate import query
 from dpcate.errors import ReleaseError
 from dpcate.files import read_bytes, write_atomically
+from dpcate.findings import Diagnostics
 from dpcate.models import Model
 from dpcate.schema import Schema
 
@@ -102,6 +103,7 @@ class _Document(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     charges: list[ChargedMechanism]
     model: Model
     average: Average | None
+    diagnostics: Diagnostics | None
 
 
 class Release(msgspec.Struct, frozen=True, kw_only=True):
@@ -124,6 +126,7 @@ class Release(msgspec.Struct, frozen=True, kw_only=True):
     charges: list[ChargedMechanism]
     model: Model
     average: Average | None
+    diagnostics: Diagnostics | None
 
     def __post_init__(self) -> None:
         numbers = [self.epsilon, self.delta, self.spec.propensity_floor]

@@ -150,3 +150,41 @@ def test_no_split_uses_all_rows_throughout():
     assert split.pairs == [(None, None)]
     assert split.second_stage_part is None
     assert split.stages_share_budget
+
+
+HELD_OUT = [Split(kind, held_out=True) for kind in ("none", "crossfit", "disjoint")]
+
+
+@pytest.mark.parametrize("split", HELD_OUT, ids=lambda split: split.kind)
+def test_one_person_in_five_is_held_out_of_both_stages(split):
+    last = split.held_out_part
+    assert split.parts == last + 1 == (2 if split.kind == "none" else 3)
+    assert split.share(last) == 0.2
+    used = [*(part for pair in split.pairs for part in pair), split.second_stage_part]
+    for part in used:
+        assert part is not None
+        assert last not in (part if isinstance(part, tuple) else (part,))
+    assert split.share(split.second_stage_part) == (0.4 if split.kind == "disjoint" else 0.8)
+
+
+@pytest.mark.parametrize("split", HELD_OUT, ids=lambda split: split.kind)
+@pytest.mark.parametrize("count", range(1, 41))
+def test_no_part_holds_more_persons_than_its_declared_number_rounded_up(split, count):
+    """Which the proof of the exact kernel leans on."""
+    parts = split_rows(read_rows(ROW_IS_PERSON, table=table(range(count))), split, "replace-one")
+    whole = split.second_stage_part
+    for part in {*range(split.parts), whole}:
+        persons = np.isin(parts, part).sum()
+        assert persons <= np.ceil(count * split.share(part) - 1e-9)
+
+
+@SCHEMAS
+@pytest.mark.parametrize("split", HELD_OUT, ids=lambda split: split.kind)
+def test_whoever_joins_or_leaves_moves_nobody_into_or_out_of_the_held_out(schema, split):
+    rows = read_rows(schema, table=table())
+    parts = split_rows(rows, split, "add-or-remove-one")
+    before = dict(zip(rows.outcome, parts, strict=True))
+    for left in set(OWNERS):
+        fewer = read_rows(schema, table=table(place for place in range(N) if OWNERS[place] != left))
+        after = dict(zip(fewer.outcome, split_rows(fewer, split, "add-or-remove-one"), strict=True))
+        assert all(before[outcome] == part for outcome, part in after.items())

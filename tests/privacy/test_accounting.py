@@ -157,3 +157,19 @@ def test_trainings_are_remembered_whatever_the_order_of_what_was_spent():
     assert first == second
     assert cheapest_training.cache_info().misses == 1
     accountants[1].charge(charge(second))
+
+
+def test_a_charge_on_several_parts_leaves_the_others_alone():
+    budget = Budget(epsilon=1.0, delta=1e-6)
+    accountant = Accountant(budget, parts=3)
+    accountant.charge(charge(Gaussian(budget.mu * math.sqrt(0.6)), part=(0, 1)))
+    accountant.charge(charge(Gaussian(budget.mu), part=2))
+    accountant.charge(charge(Gaussian(budget.mu * math.sqrt(0.4)), part=1))
+    assert accountant.gaussian_left(0) == pytest.approx(budget.mu * math.sqrt(0.4))
+    assert accountant.gaussian_left((0, 1)) == pytest.approx(0.0, abs=1e-6)
+    for part in ((0, 1), (1,), 2, None):
+        with pytest.raises(BudgetError):
+            accountant.charge(charge(Gaussian(0.01), part=part))
+    for part in ((0, 3), ()):
+        with pytest.raises(InputError, match="part"):
+            accountant.charge(charge(Gaussian(0.01), part=part))

@@ -32,6 +32,20 @@ def usual():
     return estimator.fit(outcome, treated, X={**table}).release_
 
 
+@functools.cache
+def diagnosed(epsilon=1.0):
+    """A release with every diagnostic, as if its noise were secret: the same words every time."""
+    draws = np.random.default_rng(1)
+    age, sex = draws.uniform(18, 100, 3000), draws.choice(["f", "m"], 3000)
+    treated = draws.binomial(1, 1 / (1 + np.exp(-(age - 60) / 18)))
+    outcome = 4 + treated * (0.6 - 0.015 * (age - 60)) + draws.normal(0, 0.4, 3000)
+    table = {"age": age, "sex": sex, "ward": draws.choice(["medical", "surgical", "cardiac"], 3000)}
+    estimator = dpcate.PrivateCATE(
+        SCHEMA, epsilon=epsilon, delta=1e-6, diagnostics=dpcate.diagnostics.NAMES, random_state=0
+    )
+    return msgspec.structs.replace(estimator.fit(outcome, treated, X=table).release_, private=True)
+
+
 def seeded():
     return msgspec.structs.replace(usual(), private=False)
 
@@ -64,5 +78,6 @@ def crowded(covariates=300):
     spec = msgspec.structs.replace(usual().spec, nuisance="known propensity " * 30, second_stage="kernel")
     return msgspec.structs.replace(
         usual(), schema=schema, charges=charges, epsilon=25.0, delta=0.4, neighbours="add-or-remove-one", spec=spec,
-        average=None, model=PointsModel(points=points, values=[0.1, -0.2], sds=[0.1, 0.1]), library="9" * 200,
+        average=None, diagnostics=diagnosed().diagnostics,
+        model=PointsModel(points=points, values=[0.1, -0.2], sds=[0.1, 0.1]), library="9" * 200,
     )  # fmt: skip

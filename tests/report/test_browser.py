@@ -1,43 +1,32 @@
 """The pages in a real browser: nothing is loaded, complains or overflows, and a certificate is one sheet."""
 
 import io
-import shutil
 from functools import partial
 from pathlib import Path
 
 import pytest
-from releases import crowded, seeded, unproven, usual
+from releases import crowded, diagnosed, seeded, unproven, usual
 
 from dpcate.report import certificate_html, report_html
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
-         "--disable-component-update", "--disable-sync"]  # fmt: skip
 ARTIFACTS = Path(__file__).parents[2] / "artifacts" / "browser"
 A4 = (595, 842)  # points
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on the path: pages were not tried in a browser"),
-]
-RELEASES = {"usual": usual, "seeded": seeded, "unproven": unproven, "crowded": partial(crowded, 12)}
+pytestmark = pytest.mark.browser
+RELEASES = {
+    "usual": usual,
+    "diagnosed": diagnosed,
+    "seeded": seeded,
+    "unproven": unproven,
+    "crowded": partial(crowded, 12),
+}
 PAGES = {"report": report_html, "certificate": certificate_html}
-
-
-@pytest.fixture(scope="module")
-def browser():
-    from playwright.sync_api import sync_playwright
-
-    ARTIFACTS.mkdir(parents=True, exist_ok=True)
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield started
-        started.close()
 
 
 @pytest.fixture(params=[f"{page}-{release}" for page in PAGES for release in RELEASES])
 def opened(request, browser, tmp_path):
     """A page from a file, with all that it logged and asked for."""
+    ARTIFACTS.mkdir(parents=True, exist_ok=True)
     page, release = request.param.split("-")
     file = tmp_path / f"{request.param}.html"
     file.write_text(PAGES[page](RELEASES[release]()), encoding="utf-8")

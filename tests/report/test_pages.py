@@ -7,13 +7,15 @@ from html.parser import HTMLParser
 import msgspec
 import numpy as np
 import pytest
-from releases import SCHEMA, crowded, seeded, unknown_proof, unproven, usual
+from releases import SCHEMA, crowded, diagnosed, seeded, unknown_proof, unproven, usual
 
 import dpcate
 from dpcate.errors import InputError
+from dpcate.findings import Diagnostics
 from dpcate.models import PointsModel
 from dpcate.release import Average
 from dpcate.report import certificate_html, read_profiles, report_html
+from dpcate.report.markup import decimals_for, fixed
 from dpcate.report.words import guess_rate, guesses
 
 PAGES = [report_html, certificate_html]
@@ -47,7 +49,7 @@ def text(page):
 
 
 @pytest.mark.parametrize("page", PAGES)
-@pytest.mark.parametrize("release", [usual, seeded, unproven, unknown_proof, crowded])
+@pytest.mark.parametrize("release", [usual, diagnosed, seeded, unproven, unknown_proof, crowded])
 def test_pages_are_well_formed_and_accessible(page, release):
     html = page(release())
     outline = Outline(html)
@@ -144,6 +146,39 @@ def test_the_average_over_the_people_in_the_data_is_told_where_it_was_paid_for()
     assert "On average" not in text(report_html(msgspec.structs.replace(usual(), average=None)))
 
 
+def test_what_diagnostics_found_is_told_in_words_tables_and_pictures():
+    assert "Checks of the estimate" not in text(report_html(usual()))
+    html = report_html(diagnosed(50.0))
+    told = text(html)
+    for words in (
+        "Checks of the estimate", "of the records have an estimated probability of treatment below 10% or above 90%",
+        "The model of the outcome explains", "There is evidence that the effect differs between people as predicted",
+        "Between people whose predictions differ by 1, effects differ by", "Group 5 of 5",
+        "One person in five was held out of the fit", "The diagnostics of a release",
+        "one in five is held out for checks",
+    ):  # fmt: skip
+        assert words in told, words
+    assert 'alt="Noisy counts of records by estimated probability of treatment' in html
+    assert 'alt="Mean effects of groups of held-out people' in html
+    assert "overlap, outcome, heterogeneity, calibration" in text(certificate_html(diagnosed()))
+
+
+def test_noise_that_drowns_a_diagnostic_is_admitted():
+    told = text(report_html(diagnosed(0.01)))
+    assert "The noise is too large to tell how many records" in told
+    assert "The noise is too large to tell how much of the outcome" in told
+    assert "By how much cannot be told" in told
+    assert "too few people" in told
+
+
+def test_checks_that_were_not_asked_for_are_not_mentioned():
+    only = msgspec.structs.replace(usual(), diagnostics=Diagnostics(overlap=diagnosed().diagnostics.overlap))
+    told = text(report_html(only))
+    assert "Overlap" in told
+    assert "Calibration" not in told
+    assert "held out" not in told.split("What is promised")[0]
+
+
 def write(folder, content):
     (folder / "profiles.csv").write_text(content)
     return folder / "profiles.csv"
@@ -158,7 +193,8 @@ def test_profiles_rest_at_the_reference_where_they_say_nothing(tmp_path):
     assert "Mrs &lt;A&gt;" in html
     assert "80 years" in html
     low, high = release.effect_interval(profiles.columns, 0.1, simultaneous=True)
-    assert f"{low[0]:.2f} to {high[0]:.2f}".replace("-", "−") in html
+    decimals = decimals_for(float((high - low).min()))
+    assert f"{fixed(low[0], decimals)} to {fixed(high[0], decimals)}" in html
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import beta, norm
 
+from dpcate.bench.tuning import smooth_curves
 from dpcate.schema import Number, Outcome, Schema
 
 TEST_ROWS = 1000
@@ -30,18 +31,45 @@ class Trial:
 
 
 def tuning_trial(seed: int, n: int, width: int) -> Trial:
-    rng = np.random.default_rng([77, seed, width])
+    """Effects of one to twelve columns, outcomes of one to thirty, a treatment that often follows the same ones."""
+    rng = np.random.default_rng([78, seed, width])
     x = _tuning_columns(rng, n + TEST_ROWS, width)
-    chosen = rng.choice(width, min(width, int(rng.integers(1, 5))), replace=False)
-    effect = sum(_curve(rng)(x[:, j]) for j in chosen)
+    known = _chosen(rng, width, 30)
+    base = _sum_of_curves(rng, x, known, np.exp(rng.uniform(np.log(0.4), np.log(2.5))))
+    modifiers = _chosen(rng, width, 12)
+    effect = _sum_of_curves(rng, x, modifiers, np.exp(rng.uniform(np.log(0.3), np.log(3)))).sum(axis=1)
     if width > 1 and rng.random() < 0.3:
-        effect = effect + _curve(rng)(x[:, chosen[0]]) * _curve(rng)(x[:, rng.integers(width)])
-    effect = _scaled(rng, effect)
-    known = rng.choice(width, min(width, int(rng.integers(1, 8))), replace=False)
-    base = sum(_curve(rng)(x[:, j]) for j in known) * np.exp(rng.uniform(np.log(0.2), np.log(2)))
-    causes = rng.choice(width, min(width, int(rng.integers(1, 5))), replace=False)
-    logit = sum(rng.uniform(-1.5, 1.5) * (x[:, j] - 0.5) for j in causes) + rng.uniform(-0.7, 0.7)
-    return _trial(rng, x, effect, base, 1 / (1 + np.exp(-logit)), n)
+        product = _curve(rng)(x[:, modifiers[0]]) * _curve(rng)(x[:, rng.integers(width)])
+        effect = effect + 0.5 * effect.std() * product
+    logit = _sum_of_curves(rng, x, _chosen(rng, width, 20), rng.uniform(0.2, 1)).sum(axis=1)
+    if rng.random() < 0.7:
+        common = base @ rng.binomial(1, rng.uniform(0.3, 1), len(known)).astype(float)
+        logit = logit + rng.uniform(0.1, 0.9) * rng.choice([-1, 1]) * _standardised(common)
+    propensity = np.clip(1 / (1 + np.exp(-(logit - logit.mean() + rng.uniform(-1.6, 0.6)))), 0.03, 0.97)
+    slack = np.exp(rng.uniform(np.log(0.03), np.log(3), 2))
+    return _trial(
+        rng, _within_loose_bounds(rng, x), effect + rng.uniform(-3, 3), base.sum(axis=1), propensity, n, slack
+    )
+
+
+def _chosen(rng: np.random.Generator, width: int, most: int) -> Array:
+    """A few columns or many: their number is uniform on a logarithmic scale."""
+    return rng.choice(width, min(width, int(np.exp(rng.uniform(0, np.log(most + 0.99))))), replace=False)
+
+
+def _sum_of_curves(rng: np.random.Generator, x: Array, chosen: Array, sd: float) -> Array:
+    """Curves of the chosen columns, a column each, of random weights; their sum has mean 0 and this sd."""
+    curves = [_curve(rng)(x[:, j]) for j in chosen]
+    weighted = np.column_stack([rng.exponential() * curve / max(curve.std(), 0.02) for curve in curves])
+    return (weighted - weighted.mean(axis=0)) * sd / max(weighted.sum(axis=1).std(), 1e-3)
+
+
+def _within_loose_bounds(rng: np.random.Generator, x: Array) -> Array:
+    """Most columns of more than two values fill a part of their declared range only."""
+    width = x.shape[1]
+    loose = np.array([len(np.unique(column)) > 2 for column in x.T]) & (rng.random(width) < 0.6)
+    part = np.where(loose, rng.uniform(0.35, 1, width), 1.0)
+    return x * part + (1 - part) * rng.random(width)
 
 
 def held_out_trial(seed: int, n: int, width: int) -> Trial:
@@ -53,15 +81,18 @@ def held_out_trial(seed: int, n: int, width: int) -> Trial:
     propensity = np.clip(
         norm.cdf(rng.uniform(0, 0.7) * _standardised(_wave(rng, x)) + rng.uniform(-0.6, 0.6)), 0.06, 0.94
     )
-    return _trial(rng, x, effect, base, propensity, n)
+    return _trial(rng, x, effect, base, propensity, n, rng.uniform(0, 0.4, 2))
 
 
-def _trial(rng: np.random.Generator, x: Array, effect: Array, base: Array, propensity: Array, n: int) -> Trial:
+def _trial(
+    rng: np.random.Generator, x: Array, effect: Array, base: Array, propensity: Array, n: int, slack: Array
+) -> Trial:
+    """`slack`: how much lower and higher than the outcomes their bounds are declared, in units of their range."""
     treated = (rng.random(len(x)) < propensity).astype(float)
     tails = (lambda m: rng.normal(size=m), lambda m: rng.uniform(-1.7, 1.7, m), lambda m: rng.standard_t(4, m) / 1.4)
     outcome = effect * treated + base + rng.uniform(0.3, 1.2) * tails[rng.integers(3)](len(x))
     low, high = np.quantile(outcome, [0.0005, 0.9995])
-    slack = rng.uniform(0, 0.4, 2) * (high - low)
+    slack = slack * (high - low)
     schema = Schema(
         covariates={f"x{j}": Number(0, 1) for j in range(x.shape[1])},
         treatment="treated",
@@ -100,13 +131,7 @@ def _marginal(rng: np.random.Generator, kind: int, uniform: Array) -> Array:
 
 def _curve(rng: np.random.Generator) -> Callable[[Array], Array]:
     stretch, shift = rng.uniform(0.5, 1.5), rng.uniform(0.1, 0.9)
-    curves = (
-        lambda x: np.sin(2 * np.pi * (0.7 * stretch * x + shift)),
-        lambda x: 2 / (1 + np.exp(-8 * (x - shift))) - 1,
-        lambda x: np.exp(1.5 * stretch * x) / 3,
-        lambda x: 2 * np.sign(stretch - 1) * (x - shift) ** 2,
-        lambda x: 1.5 * np.sign(stretch - 1) * (x > shift),
-    )
+    curves = (*smooth_curves(stretch, shift), lambda x: 1.5 * np.sign(stretch - 1) * (x > shift))
     return curves[rng.integers(len(curves))]
 
 

@@ -14,6 +14,8 @@ from dpcate.privacy import Accountant, Budget, Mechanisms, noise_source
 from dpcate.regress import Features, Problem
 from dpcate.regress.features import Rule
 
+Curve = Callable[[np.ndarray], np.ndarray]
+
 WIDTHS = (1, 2, 4)
 BUDGETS = ((1350, 0.1), (1350, 0.5), (1350, 1.0), (1350, 5.0), (13_500, 1.0))
 TEST_POINTS = 1000
@@ -91,12 +93,15 @@ def relative_error(tuning: TuningProblem, epsilon: float, seed: int, setting: st
     return float(min(error, 2.5))
 
 
-def _shape(rng: np.random.Generator) -> Callable[[np.ndarray], np.ndarray]:
-    stretch, shift = rng.uniform(0.5, 1.5), rng.uniform(0, 1)
-    shapes = (
+def _shape(rng: np.random.Generator) -> Curve:
+    return smooth_curves(rng.uniform(0.5, 1.5), rng.uniform(0, 1))[rng.integers(4)]
+
+
+def smooth_curves(stretch: float, shift: float) -> tuple[Curve, ...]:
+    """A wave, a bend, a rise and a bowl on [0, 1]."""
+    return (
         lambda x: np.sin(2 * np.pi * (0.7 * stretch * x + shift)),
         lambda x: 2 / (1 + np.exp(-8 * (x - shift))) - 1,
         lambda x: np.exp(1.5 * stretch * x) / 3,
         lambda x: 2 * np.sign(stretch - 1) * (x - shift) ** 2,
     )
-    return shapes[rng.integers(4)]

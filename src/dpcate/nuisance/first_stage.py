@@ -1,7 +1,7 @@
 """Stage one: private models of outcome and propensity, composed jointly within the stage's μ."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
@@ -66,7 +66,7 @@ def share_of(stage: FirstStage, needs: tuple[str, ...]) -> float:
 class FeaturesNuisance:
     """Every nuisance by a private regression of its own, the one that also serves as second stage."""
 
-    settings: Features
+    settings: Features = field(default_factory=Features)
 
     @property
     def name(self) -> str:
@@ -94,12 +94,9 @@ def first_stage_named(nuisance: "str | FirstStage") -> FirstStage:
     from dpcate.nuisance.moments import MomentsNuisance
     from dpcate.nuisance.network import NetworkNuisance
 
-    if nuisance == "moments":
-        return MomentsNuisance()
-    if nuisance == "network":
-        return NetworkNuisance()
-    if nuisance == "features":
-        return FeaturesNuisance(Features())
+    named = {"moments": MomentsNuisance, "features": FeaturesNuisance, "network": NetworkNuisance}
+    if isinstance(nuisance, str) and nuisance in named:
+        return named[nuisance]()
     if not isinstance(nuisance, str) and hasattr(nuisance, "paid") and hasattr(nuisance, "fit"):
         return nuisance
     raise InputError(

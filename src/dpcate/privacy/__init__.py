@@ -4,7 +4,7 @@ Nothing here knows about treatments or outcomes, and nothing outside draws noise
 Read budget, sensitivity, noise, mechanisms, accounting, grant, ledger; each bound names its page in `proofs/`.
 """
 
-from dpcate.privacy.accounting import Accountant, Charge, Declared, Gaussian, SampledGaussian
+from dpcate.privacy.accounting import Accountant, Charge, Declared, Gaussian, Part, SampledGaussian
 from dpcate.privacy.budget import Budget, Neighbours, Shares, gdp_delta, gdp_epsilon, gdp_mu
 from dpcate.privacy.grant import Account, Grant, Request
 from dpcate.privacy.ledger import Charged, Granted, Ledger, granted_datasets
@@ -27,6 +27,7 @@ __all__ = [
     "Neighbours",
     "NoiseSource",
     "Noisy",
+    "Part",
     "Request",
     "SampledGaussian",
     "Sensitivity",

@@ -45,6 +45,8 @@ class Declared:
 
 Event = Gaussian | SampledGaussian | Declared
 
+Part = int | tuple[int, ...] | None  # of the rows: one part, several, or all rows
+
 
 def epsilon_of(events: Sequence[Event], delta: float, neighbours: Neighbours) -> float:
     """The smallest ε for which the composed events are (ε, δ)-DP."""
@@ -171,7 +173,7 @@ def _smallest(fits: Callable[[float], bool], start: float) -> float:
 class Charge:
     """One paid release, as the certificate lists it.
 
-    `part` is None when all rows were read; sensitivity and sd are None when they are not ours to state.
+    `part` says which parts of the rows were read; sensitivity and sd are None when they are not ours to state.
     """
 
     name: str
@@ -179,7 +181,7 @@ class Charge:
     event: Event
     sensitivity: Sensitivity | None
     sd: float | None
-    part: int | None = None
+    part: Part = None
 
 
 class Accountant:
@@ -212,11 +214,11 @@ class Accountant:
 
     def charge(self, charge: Charge) -> None:
         """Guarantee 1: after this returns, the total of any person is within the budget."""
-        if charge.part is not None and not 0 <= charge.part < self.parts:
+        touched = self._touched(charge.part)
+        if not touched or not set(touched) <= set(range(self.parts)):
             raise InputError("a charge names a part of the rows that does not exist")
         if self._gaussian and not isinstance(charge.event, Gaussian):
             raise BudgetError(f"this fit was announced as Gaussian, which the release '{charge.name}' is not")
-        touched = range(self.parts) if charge.part is None else (charge.part,)
         for part in touched:
             if not self._affordable([*self._events(part), charge.event]):
                 raise BudgetError(f"the privacy budget does not cover the release '{charge.name}'")
@@ -239,17 +241,15 @@ class Accountant:
         )
         self._apart, self._apart_epsilon = len(self._charges), spent.epsilon
 
-    def gaussian_left(self, part: int | None = None) -> float:
+    def gaussian_left(self, part: Part = None) -> float:
         """The largest μ that a Gaussian release on this part (all rows if None) may still spend."""
-        touched = range(self.parts) if part is None else (part,)
-        return min(largest_gaussian(self.budget, tuple(self._events(each))) for each in touched)
+        return min(largest_gaussian(self.budget, tuple(self._events(each))) for each in self._touched(part))
 
-    def training_left(self, *, sampling_rate: float, steps: int, part: int | None = None) -> SampledGaussian:
+    def training_left(self, *, sampling_rate: float, steps: int, part: Part = None) -> SampledGaussian:
         """The training with least noise that this part (all rows if None) can still pay for."""
-        touched = range(self.parts) if part is None else (part,)
         left = [
             cheapest_training(self.budget, sampling_rate=sampling_rate, steps=steps, spent=_merged(self._events(each)))
-            for each in touched
+            for each in self._touched(part)
         ]
         return max(left, key=lambda training: training.noise_multiplier)
 
@@ -260,7 +260,12 @@ class Accountant:
         return self._apart_epsilon + rest
 
     def _events(self, part: int) -> list[Event]:
-        return [charge.event for charge in self._charges[self._apart :] if charge.part in (None, part)]
+        return [charge.event for charge in self._charges[self._apart :] if part in self._touched(charge.part)]
+
+    def _touched(self, part: Part) -> tuple[int, ...]:
+        if part is None:
+            return tuple(range(self.parts))
+        return part if isinstance(part, tuple) else (part,)
 
     def _affordable(self, events: Iterable[Event]) -> bool:
         events, budget = list(events), self.budget

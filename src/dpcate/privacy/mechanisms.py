@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import binom
 
 from dpcate.errors import MechanismError
-from dpcate.privacy.accounting import Accountant, Charge, Declared, Event, Gaussian, SampledGaussian
+from dpcate.privacy.accounting import Accountant, Charge, Declared, Event, Gaussian, Part, SampledGaussian
 from dpcate.privacy.journal import Journal
 from dpcate.privacy.noise import Array, NoiseSource
 from dpcate.privacy.path import Kernel, NoisePath
@@ -60,7 +60,7 @@ class Mechanisms:
         return self._accountant
 
     def vector(
-        self, name: str, statistic: ArrayLike, *, sensitivity: Sensitivity, mu: float, part: int | None = None
+        self, name: str, statistic: ArrayLike, *, sensitivity: Sensitivity, mu: float, part: Part = None
     ) -> Noisy:
         """statistic + N(0, (Δ/μ)²I)."""
         vector = np.asarray(statistic, dtype=np.float64)
@@ -69,7 +69,7 @@ class Mechanisms:
         return self._release(name, "gaussian vector", vector, sensitivity, mu, part)
 
     def symmetric(
-        self, name: str, statistic: ArrayLike, *, sensitivity: Sensitivity, mu: float, part: int | None = None
+        self, name: str, statistic: ArrayLike, *, sensitivity: Sensitivity, mu: float, part: Part = None
     ) -> Noisy:
         """A symmetric matrix; Δ bounds the Frobenius norm.
 
@@ -94,7 +94,7 @@ class Mechanisms:
         *,
         sensitivity: Sensitivity,
         mu: float,
-        part: int | None = None,
+        part: Part = None,
         journal: Journal | None = None,
     ) -> NoisePath:
         """One path of a Gaussian process with covariance (Δ/μ)²k, for a function with Hilbert-space sensitivity Δ.
@@ -112,7 +112,7 @@ class Mechanisms:
         training: SampledGaussian,
         dimension: int,
         norm_bound: float,
-        part: int | None = None,
+        part: Part = None,
     ) -> SampledSums:
         """Batches and noise for repeated sums over Poisson samples of persons, each person's part clipped to C.
 
@@ -135,15 +135,13 @@ class Mechanisms:
             batch[: len(chosen)] = chosen
         return SampledSums(batches, lambda steps: self._noise.bulk((steps, dimension), sd), sd)
 
-    def external(self, name: str, spent: Event, *, part: int | None = None) -> None:
+    def external(self, name: str, spent: Event, *, part: Part = None) -> None:
         """Charge what somebody else's private model declares to spend; its noise is its own."""
         self._accountant.charge(
             Charge(name=name, mechanism="declared by its maker", event=spent, sensitivity=None, sd=None, part=part)
         )
 
-    def unproven(
-        self, name: str, statistic: ArrayLike, *, sd: float, claim: Declared, part: int | None = None
-    ) -> Array:
+    def unproven(self, name: str, statistic: ArrayLike, *, sd: float, claim: Declared, part: Part = None) -> Array:
         """A statistic with noise of a scale that no proof supports, charged as what is claimed for it.
 
         The scale may depend on rows; it goes into no charge and must go nowhere else.
@@ -157,14 +155,14 @@ class Mechanisms:
         return self._noise.add(vector, sd)
 
     def _release(
-        self, name: str, mechanism: str, vector: Array, sensitivity: Sensitivity, mu: float, part: int | None
+        self, name: str, mechanism: str, vector: Array, sensitivity: Sensitivity, mu: float, part: Part
     ) -> Noisy:
         sd = self._charge(name, mechanism, sensitivity, mu, part)
         if not np.isfinite(vector).all():
             raise MechanismError(f"the release '{name}' was not finite; its charge stands")
         return Noisy(self._noise.add(vector, sd), sd)
 
-    def _charge(self, name: str, mechanism: str, sensitivity: Sensitivity, mu: float, part: int | None) -> float:
+    def _charge(self, name: str, mechanism: str, sensitivity: Sensitivity, mu: float, part: Part) -> float:
         """Pay μ for a release with this sensitivity; the sd of the noise that it buys."""
         if not (math.isfinite(mu) and mu > 0 and math.isfinite(sensitivity.value) and sensitivity.value > 0):
             raise MechanismError(f"the release '{name}' needs a positive finite mu and sensitivity")

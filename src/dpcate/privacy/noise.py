@@ -5,10 +5,11 @@
 - `SeededNoise`: reproducible, for tests and teaching. What it touches is not private, and says so.
 """
 
-import math
+import functools
 import os
 import secrets
-from typing import Protocol
+from collections.abc import Callable
+from typing import Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,13 +66,18 @@ class ExactNoise(StreamNoise):
     private = True
 
     def add(self, value: Array, sd: float) -> Array:
-        import opendp.prelude as dp
+        noisy = _standard_gaussian(value.size)((value / sd).ravel().tolist())
+        return sd * np.asarray(noisy, dtype=np.float64).reshape(value.shape)
 
-        dp.enable_features("contrib")
-        space = dp.vector_domain(dp.atom_domain(T=float, nan=False), size=value.size), dp.l2_distance(T=float)
-        grid_exponent = math.floor(math.log2(sd)) - GRID_BITS
-        measure = dp.m.make_gaussian(*space, scale=sd, k=grid_exponent)
-        return np.asarray(measure(value.ravel().tolist()), dtype=np.float64).reshape(value.shape)
+
+@functools.lru_cache(maxsize=256)
+def _standard_gaussian(size: int) -> Callable[[list[float]], list[float]]:
+    """OpenDP's mechanism for vectors of this size and noise of sd 1; it keeps no state."""
+    import opendp.prelude as dp
+
+    dp.enable_features("contrib")
+    space = dp.vector_domain(dp.atom_domain(T=float, nan=False), size=size), dp.l2_distance(T=float)
+    return cast(Callable[[list[float]], list[float]], dp.m.make_gaussian(*space, scale=1.0, k=-GRID_BITS))
 
 
 class SeededNoise:

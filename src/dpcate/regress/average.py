@@ -12,11 +12,11 @@ import numpy as np
 
 from dpcate.privacy import Mechanisms, Shares
 from dpcate.privacy.sensitivity import clipped_sum, histogram
+from dpcate.regress.bins import SIZE_BINS, geometric_bins, geometric_edges
 from dpcate.regress.moments.sizes import Sizes, counted
 from dpcate.regress.problem import Problem
 
 SHARES = Shares({"sizes": 0.25, "mean": 0.75})
-BINS = 20  # each √2 wider than the one below
 LARGEST = 4.0  # a score's size, in units of the outcome's range, beyond which nobody looks
 TYPICAL, DOUBT = 0.2, 0.7  # prior of the scores' scale: lognormal, in the same units
 CLIP = 3.0  # in units of the scale
@@ -50,13 +50,12 @@ def private_average(
 
 
 def _sizes(problem: Problem, score: np.ndarray, present: np.ndarray, mechanisms: Mechanisms, mu: float) -> Sizes:
-    largest = LARGEST * problem.span
-    edges = largest * 2.0 ** (-np.arange(BINS)[::-1] / 2)
-    bins = np.searchsorted(edges, np.minimum(np.abs(score), 0.999999 * largest), side="right")
-    bins = bins if problem.treated is None else bins + BINS * problem.treated.astype(int)
+    edges = geometric_edges(LARGEST * problem.span)
+    bins = geometric_bins(score, edges)
+    bins = bins if problem.treated is None else bins + SIZE_BINS * problem.treated.astype(int)
     counts = mechanisms.vector(
         "average effect: sizes",
-        np.bincount(bins[present], minlength=2 * BINS) / problem.n,
+        np.bincount(bins[present], minlength=2 * SIZE_BINS) / problem.n,
         sensitivity=histogram(neighbours=problem.neighbours, rows=problem.rows_per_person).scaled(1 / problem.n),
         mu=mu,
         part=problem.part,

@@ -1,29 +1,35 @@
 """Private means and spreads of the encoded columns: what a standardised basis is built from.
 
-Two passes: a coarse one with the public bound of the unit box, and a refined one clipped around the coarse answer. What
-follows the two sums is post-processing: means are shrunk towards the middle, variances get the posterior mean under a
-lognormal prior, so that noise never makes a column look nearly constant (its basis functions would explode).
+Declared bounds are often several times wider than the data, and by different factors. So the columns are looked at a
+few times, each time in units of what the time before has shown of their spread: noise is spread evenly over columns in
+these units, and a narrow column is found as precisely as a wide one. What follows the sums is post-processing: means
+are shrunk towards the middle, variances get the posterior mean under a lognormal prior, so that noise never makes a
+column look nearly constant (its basis functions would explode).
 """
 
+import dataclasses
 import math
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import chdtr, chdtrc
 
 from dpcate.privacy import Mechanisms, Neighbours, Noisy
 from dpcate.privacy.sensitivity import clipped_sum
 
 MEAN_PRIOR = 0.25  # prior sd of a column's mean
-TYPICAL_VARIANCE, VARIANCE_DOUBT = 0.035, 0.9  # median and log-sd of a column's variance
-LEAST_VARIANCE, LARGEST_VARIANCE = 0.0009, 0.25
-COARSE_SHARE = 0.35  # of μ²
+TYPICAL_VARIANCE, VARIANCE_DOUBT = 0.02, 1.2  # median and log-sd of a column's variance
+LEAST_VARIANCE, LARGEST_VARIANCE = 0.0001, 0.25
+LOOKS = (0.2, 0.3, 0.5)  # shares of μ²
+FURTHEST, LARGEST_SQUARE = 3.0, 6.0  # where a column in units of its spread, and its square, are cut off
+NORM = 1.1  # where a row is cut off, relative to a typical row
+SQUARES = 0.4  # the weight of squares next to the columns themselves
 _GRID = np.exp(np.linspace(math.log(LEAST_VARIANCE), math.log(LARGEST_VARIANCE), 80))
-_LOG_PRIOR = -0.5 * ((np.log(_GRID) - math.log(TYPICAL_VARIANCE)) / VARIANCE_DOUBT) ** 2
 
 
 @dataclass(frozen=True)
 class ColumnMoments:
-    """Released means and sds of the columns, and the sd of the error in a mean."""
+    """Released means and sds of the columns, and the typical error of a mean, in sds."""
 
     means: np.ndarray
     sds: np.ndarray
@@ -51,42 +57,44 @@ class ColumnRows:
         return mechanisms.vector(name, weight @ statistic / self.n, sensitivity=sensitivity.scaled(1 / self.n), mu=mu)
 
 
+@dataclass(frozen=True)
+class _Known:
+    """Each column's mean with its variance, and the log-weights of its possible variances."""
+
+    mean: np.ndarray
+    doubt: np.ndarray
+    log_weights: np.ndarray
+
+    @property
+    def variance(self) -> np.ndarray:
+        weights = np.exp(self.log_weights - self.log_weights.max(axis=1, keepdims=True))
+        return weights @ _GRID / weights.sum(axis=1)
+
+
 def private_columns(rows: ColumnRows, mechanisms: Mechanisms, mu: float) -> ColumnMoments:
-    q, centred = rows.x.shape[1], rows.x - 0.5
-    coarse = rows.mean(
-        np.hstack([centred, centred**2]),
-        math.sqrt(q * (0.25 + 0.0625)),
-        mechanisms,
-        mu * math.sqrt(COARSE_SHARE),
-        "columns: coarse moments",
-    )
-    mean, doubt = _shrunk(coarse.value[:q], MEAN_PRIOR**2, coarse.sd)
-    noise = coarse.sd**2 + 4 * mean**2 * doubt + 2 * doubt**2
-    log_weights = _LOG_PRIOR + _likelihood(coarse.value[q:] - mean**2, noise)
-    variance = _expected(log_weights)
-
-    z = centred - mean
-    bound = 1.2 * math.sqrt(float((variance + doubt + 2 * variance**2).sum()))
-    refined = rows.mean(
-        np.hstack([z, z**2 - variance]), bound, mechanisms, mu * math.sqrt(1 - COARSE_SHARE), "columns: refined moments"
-    )
-    shift, left = _shrunk(refined.value[:q], doubt, refined.sd)
-    seen = variance + refined.value[q:] - shift**2
-    log_weights = log_weights + _likelihood(seen, refined.sd**2 + 4 * shift**2 * left)
-    spread = np.clip(_expected(log_weights), 0.0025, LARGEST_VARIANCE)
-    return ColumnMoments(0.5 + mean + shift, np.sqrt(spread), math.sqrt(left))
+    q = rows.x.shape[1]
+    prior = -0.5 * ((np.log(_GRID) - math.log(TYPICAL_VARIANCE)) / VARIANCE_DOUBT) ** 2
+    known = _Known(np.full(q, 0.5), np.full(q, MEAN_PRIOR**2), np.tile(prior, (q, 1)))
+    for number, share in enumerate(LOOKS):
+        known = _looked(known, rows, mechanisms, mu * math.sqrt(share), f"columns: look {number + 1}")
+    sds = np.sqrt(known.variance)
+    return ColumnMoments(known.mean, sds, math.sqrt(float((known.doubt / sds**2).mean())))
 
 
-def _shrunk(value: np.ndarray, prior: float, sd: float) -> tuple[np.ndarray, float]:
-    """Posterior mean and variance of numbers around zero with this prior variance, observed with noise of this sd."""
-    gain = prior / (prior + sd**2)
-    return gain * value, prior * (1 - gain)
-
-
-def _likelihood(seen: np.ndarray, noise: np.ndarray) -> np.ndarray:
-    return -0.5 * (seen[:, None] - _GRID) ** 2 / noise[:, None]
-
-
-def _expected(log_weights: np.ndarray) -> np.ndarray:
-    weights = np.exp(log_weights - log_weights.max(axis=1, keepdims=True))
-    return weights @ _GRID / weights.sum(axis=1)
+def _looked(known: _Known, rows: ColumnRows, mechanisms: Mechanisms, mu: float, name: str) -> _Known:
+    """Means of the columns and of their squares around what is known, in units of how far values may lie from it."""
+    unit = np.sqrt(known.variance + known.doubt)
+    z = (rows.x - known.mean) / unit
+    far, squares = np.clip(z, -FURTHEST, FURTHEST), np.minimum(z**2, LARGEST_SQUARE)
+    statistic = np.hstack([far, SQUARES * (squares - 1)])
+    q = len(unit)
+    noisy = rows.mean(statistic, NORM * math.sqrt(q * (1 + 2 * SQUARES**2)), mechanisms, mu, name)
+    noise = noisy.sd**2
+    gain = known.doubt / (known.doubt + noise * unit**2)
+    shift, doubt = gain * noisy.value[:q] * unit, known.doubt * (1 - gain)
+    seen = noisy.value[q:] / SQUARES + 1
+    ratio = (_GRID + shift[:, None] ** 2 + doubt[:, None]) / unit[:, None] ** 2
+    expected = ratio * chdtr(3, LARGEST_SQUARE / ratio) + LARGEST_SQUARE * chdtrc(1, LARGEST_SQUARE / ratio)
+    spread = noise / SQUARES**2 + 4 * (shift**2 * doubt + doubt**2 / 2) / unit**4
+    likelihood = -0.5 * (seen[:, None] - expected) ** 2 / spread[:, None]
+    return dataclasses.replace(known, mean=known.mean + shift, doubt=doubt, log_weights=known.log_weights + likelihood)

@@ -13,9 +13,9 @@ from scipy.stats import norm
 
 from dpcate.privacy import Mechanisms, Noisy, Shares
 from dpcate.privacy.sensitivity import clipped_sum, histogram
+from dpcate.regress.bins import SIZE_BINS, geometric_bins, geometric_edges
 from dpcate.regress.problem import Problem
 
-BINS = 20  # each √2 wider than the one below
 TAIL = 0.06  # the part of the scores that a clip may touch
 PRIOR_SPREAD = 0.3  # prior sd of the constant, as a fraction of the span
 COARSE_CLIP = 0.25  # as a fraction of the score limit
@@ -95,9 +95,8 @@ def score_sizes(
     The reach is where a tail of the counts begins that their noise cannot explain away: errors of two kinds of rows
     (treated and control, say) are far from half-normal, and clipping one kind would bias a mean.
     """
-    edges = problem.score_limit * 2.0 ** (-np.arange(BINS)[::-1] / 2)
-    bins = np.searchsorted(edges, np.minimum(np.abs(scores), 0.999999 * problem.score_limit), side="right")
-    counts = np.bincount(bins[problem.rho > 0], minlength=BINS) / problem.n
+    edges = geometric_edges(problem.score_limit)
+    counts = np.bincount(geometric_bins(scores, edges)[problem.rho > 0], minlength=SIZE_BINS) / problem.n
     sensitivity = histogram(neighbours=problem.neighbours, rows=problem.rows_per_person).scaled(1 / problem.n)
     released = mechanisms.vector(name, counts, sensitivity=sensitivity, mu=mu, part=problem.part)
     spread = np.linspace(-3, 3, 121)
@@ -111,7 +110,7 @@ def score_sizes(
     mean = float(posterior @ candidates)
     doubt = math.sqrt(max(float(posterior @ (candidates - mean) ** 2), 1e-6))
     above = np.cumsum(released.value[::-1])[::-1] - released.value
-    unsure = released.sd * np.sqrt(np.arange(BINS)[::-1])
+    unsure = released.sd * np.sqrt(np.arange(SIZE_BINS)[::-1])
     reach = edges[int(np.argmax(above <= TAIL + unsure))]
     return ScoreSizes(math.exp(mean), doubt, float(reach))
 

@@ -5,11 +5,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dpcate.privacy import Neighbours
+from dpcate.privacy import Neighbours, Part
 from dpcate.regress.columns import ColumnMoments
 
 if TYPE_CHECKING:
     from dpcate.regress.moments import EffectStart
+
+
+def signal(n: float, mu: float, neighbours: Neighbours, rows_per_person: int) -> float:
+    """n·μ as one row per person under replace-one would see it: what a budget is worth."""
+    return n * mu / rows_per_person * (1 if neighbours == "replace-one" else 2)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +41,7 @@ class Problem:
     two_valued: bool
     neighbours: Neighbours
     rows_per_person: int
-    part: int | None
+    part: Part
     person: np.ndarray | None = None
     treated: np.ndarray | None = None
     columns: ColumnMoments | None = None
@@ -51,9 +56,7 @@ class Problem:
         return 2 * self.multiplier * self.span
 
     def signal(self, mu: float) -> float:
-        """n·μ as one row per person under replace-one would see it: what a budget is worth here."""
-        swaps = 2 if self.neighbours == "replace-one" else 1
-        return 2 * self.n * mu / (swaps * self.rows_per_person)
+        return signal(self.n, mu, self.neighbours, self.rows_per_person)
 
     def scores(self, g: np.ndarray | float) -> np.ndarray:
         """ρφ − ρg: half the negative derivative of the loss, row by row."""

@@ -60,6 +60,8 @@ def _facts(release: Release, warned: list[str]) -> str:
         ("Mechanisms", _kinds(release)),
         ("Guarantee", "none" if warned else f"proven for every table; proof page {release.proof}, in the report"),
     ]  # fmt: skip
+    if release.diagnostics is not None:
+        rows.append(("Checks paid for", words.checks(release)))
     rows = [(name, _short(text, _LONGEST_FACT)) for name, text in rows]
     rows += [("To be weighed", caution) for caution in words.cautions(release)]
     lines = "\n".join(f'<tr><th scope="row">{name}</th><td>{escape(text)}</td></tr>' for name, text in rows)

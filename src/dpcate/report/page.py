@@ -6,7 +6,7 @@ import numpy as np
 
 from dpcate.models import PointsModel
 from dpcate.release import ChargedMechanism, Release
-from dpcate.report import proofs, words
+from dpcate.report import diagnoses, proofs, words
 from dpcate.report.figures import curves
 from dpcate.report.markup import (
     banners,
@@ -35,6 +35,7 @@ def report_html(release: Release, profiles: Profiles | None = None, content: byt
         _estimated(release),
         "" if isinstance(release.model, PointsModel) else curves(release, ALPHA),
         _profiles(release, profiles or usual_profiles(release)),
+        diagnoses.section(release),
         _reading(release),
         _privacy(release),
         _paid(release),

@@ -23,7 +23,8 @@ def is_known(name: str) -> bool:
 
 def needed(release: Release) -> list[str]:
     """The page of the whole release, then those of its bounds, then what all of them lean on."""
-    names = [release.proof, *(charge.proof for charge in release.charges), *_ALWAYS]
+    diagnosed = ["diagnostics"] if release.diagnostics else []
+    names = [release.proof, *diagnosed, *(charge.proof for charge in release.charges), *_ALWAYS]
     return [name for name in dict.fromkeys(names) if is_known(name)]
 
 

@@ -174,13 +174,28 @@ def not_protected(release: Release) -> list[tuple[str, str]]:
     return entries
 
 
+def held_out(release: Release) -> bool:
+    """Whether people were held out of the fit, to judge it."""
+    found = release.diagnostics
+    return found is not None and (found.heterogeneity is not None or found.calibration is not None)
+
+
+def checks(release: Release) -> str:
+    """Which diagnostics were paid for."""
+    found = release.diagnostics
+    return ", ".join(name for name in found.__struct_fields__ if getattr(found, name) is not None)
+
+
 def method(release: Release) -> list[tuple[str, str]]:
     spec = release.spec
     return [
         ("Estimator", _LEARNERS.get(spec.learner, spec.learner)),
         ("Effect function", _METHODS.get(spec.second_stage, spec.second_stage)),
         ("Treatment and outcome models", spec.nuisance),
-        ("Use of the people", _SPLITS[spec.split]),
+        (
+            "Use of the people",
+            _SPLITS[spec.split] + ("; one in five is held out for checks" if held_out(release) else ""),
+        ),
         ("Treatment probabilities", f"kept at least {number(spec.propensity_floor)} away from 0 and 1"),
     ]
 

@@ -8,7 +8,7 @@ from dpcate.regress.moments.belief import Evidence, Gram, Observation, Prior
 TERMS = ((), ((0, 1),), ((0, 2),), ((1, 1),))
 PRIOR = Prior(centre=0.5, variance=0.3, sizes=np.array([0.4, 1.0]), columns=np.array([0.5, 0.8]), width=2)
 GROUPS = {(0,): [1, 2], (1,): [3]}
-SHAPE = np.array([1.0, 1.0, 2.0**-3, 1.0])
+SHAPE = np.array([1.0, 1.0, 2.0**-2.5, 1.0])
 
 
 def enumerated(observed, covariance, design):

@@ -16,7 +16,7 @@ import numpy as np
 
 from dpcate.models.basis import Term
 
-DECAY = 3.0  # a term of degree k has k⁻³ of its line's variance
+DECAY = 2.5  # a term of degree k has k^−2.5 of its line's variance
 PAIR_SIZE = 0.25  # of the variance of single terms
 PAIRS_THAT_MATTER = 0.5  # relative to columns
 PROPAGATIONS = 6
@@ -89,11 +89,11 @@ class Evidence:
         size = len(terms)
         precision, weighted = np.zeros(size), np.zeros(size)
         for seen in self.observations:
-            step, start, each = (
-                np.pad(part, (0, size - len(part))) for part in (seen.step, seen.start, seen.precision)
-            )
-            precision += each
-            weighted += each * (step + (self.gram.times(start) if self.gram else start))
+            known = slice(len(seen.step))
+            start = np.zeros(size)
+            start[known] = seen.start
+            precision[known] += seen.precision
+            weighted[known] += seen.precision * (seen.step + (self.gram.times(start) if self.gram else start)[known])
         on = precision > 0
         noise = np.where(on, 1 / np.maximum(precision, 1 / UNSEEN), UNSEEN)
         observed = np.where(on, weighted * noise, 0.0)
@@ -110,6 +110,7 @@ class _Layout:
     member: np.ndarray
     pair: np.ndarray
     shape: np.ndarray
+    constant: np.ndarray
 
 
 @functools.lru_cache(maxsize=64)
@@ -123,13 +124,19 @@ def _layout(terms: tuple[Term, ...]) -> _Layout:
             member[row, number[key]] = 1.0
     degrees = np.array([np.prod([degree for _, degree in term]) if term else 1.0 for term in terms])
     shape = degrees**-DECAY * np.array([PAIR_SIZE if len(term) > 1 else 1.0 for term in terms])
-    return _Layout(groups, member, np.array([len(key) > 1 for key in groups], dtype=bool), shape)
+    return _Layout(
+        groups=groups,
+        member=member,
+        pair=np.array([len(key) > 1 for key in groups], dtype=bool),
+        shape=shape,
+        constant=np.array([not key for key in keys]),
+    )
 
 
 def _posterior(observed: np.ndarray, noise: np.ndarray, terms: tuple[Term, ...], prior: Prior) -> Belief:
     """Independent observations: exact, by averaging over the grid of sizes and numbers of columns."""
     layout = _layout(terms)
-    constant = np.array([not term for term in terms])
+    constant = layout.constant
     centred = observed - np.where(constant, prior.centre, 0.0)
     size, likely = prior.grid()
     slab = np.where(constant, prior.variance, size[:, None] ** 2 * layout.shape)

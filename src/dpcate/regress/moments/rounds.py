@@ -119,7 +119,7 @@ def played(
         weight[:, 0] = 1 / count
     else:
         guess = np.array([[block.importance] for block in state.blocks])
-        sd = rows.swaps * norm_bound(guess / guess.sum()) / (rows.n * mu)
+        sd = rows.score_bound(norm_bound(guess / guess.sum())).value / (rows.n * mu)
         importance, precision = (
             np.repeat([getattr(block, part) for block in state.blocks], mean.shape[1])
             for part in ("importance", "curvature")

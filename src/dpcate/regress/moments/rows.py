@@ -23,10 +23,10 @@ import numpy as np
 from dpcate.models.basis import Basis
 from dpcate.privacy import Mechanisms, Neighbours, Noisy
 from dpcate.privacy.sensitivity import Sensitivity, clipped_second_moment, clipped_sum, histogram
+from dpcate.regress.bins import SIZE_BINS, geometric_bins, geometric_edges
 
 BATCH = 1 << 15
 VALUE_BINS = 12
-SIZE_BINS = 20  # each √2 wider than the one below
 
 
 @dataclass(kw_only=True)
@@ -56,15 +56,6 @@ class MomentRows:
     def __repr__(self) -> str:
         return "<MomentRows: sealed>"
 
-    @property
-    def swaps(self) -> float:
-        """By how much more than one added row one neighbour can change a sum."""
-        return (2 if self.neighbours == "replace-one" else 1) * self.rows_per_person
-
-    def signal(self, mu: float) -> float:
-        """n·μ as one row per person under replace-one would see it: what a budget is worth here."""
-        return 2 * self.n * mu / self.swaps
-
     def describe(self, basis: Basis) -> None:
         """Evaluate those terms of the basis at the rows that were not known before."""
         known = 0 if self._features is None else self._features.shape[1]
@@ -73,7 +64,7 @@ class MomentRows:
 
     def edges(self) -> np.ndarray:
         """The public upper ends of the bins of |r|."""
-        return self.limit * 2.0 ** (-np.arange(SIZE_BINS)[::-1] / 2)
+        return geometric_edges(self.limit)
 
     def values(self, mu: float, name: str) -> Noisy:
         """The share of rows by target, in equal bins."""
@@ -85,8 +76,7 @@ class MomentRows:
         """The share of rows by group and |r|."""
         counts = np.zeros(2 * SIZE_BINS)
         for rows in self._batches():
-            size = np.minimum(np.abs(self._residual(rows, coefficients)), 0.999999 * self.limit)
-            bins = np.searchsorted(self.edges(), size, side="right") + SIZE_BINS * self.group[rows]
+            bins = geometric_bins(self._residual(rows, coefficients), self.edges()) + SIZE_BINS * self.group[rows]
             counts += np.bincount(bins[self.present[rows]], minlength=2 * SIZE_BINS)
         return self._release(name, counts, self._one_bin, mu)
 
@@ -108,8 +98,11 @@ class MomentRows:
             norms = np.abs(residual) * np.sqrt((pulls**2 * squares).sum(axis=1))
             residual *= np.minimum(1.0, norm_bound / np.maximum(norms, 1e-300))
             total += direction * ((residual[:, None] * pulls).T @ features)
-        bound = clipped_sum(norm_bound=norm_bound, neighbours=self.neighbours, rows=self.rows_per_person)
-        return self._release(name, total.ravel(), bound, mu)
+        return self._release(name, total.ravel(), self.score_bound(norm_bound), mu)
+
+    def score_bound(self, norm_bound: float) -> Sensitivity:
+        """By how much one neighbour can change a sum of scores of at most this norm."""
+        return clipped_sum(norm_bound=norm_bound, neighbours=self.neighbours, rows=self.rows_per_person)
 
     def second_moment(self, chosen: np.ndarray, norm_bound: float, mu: float, name: str) -> Noisy:
         """The mean of vv' over the chosen entries v of χ."""

@@ -8,6 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dpcate.models.basis import Basis
+from dpcate.regress.columns import ColumnMoments
+
 SIZE_SHARE = 0.04  # of a round, for the counts of residual sizes
 GENTLEST = 3.0  # how much less is clipped, at most, where sampling noise outweighs privacy noise (as a square)
 GRAM_SHARE = 0.07  # of a stage, for the second moment of the terms that matter
@@ -18,8 +21,8 @@ PAIRED_COLUMNS = 5
 EFFECT_SIZES = np.array([0.12, 0.25, 0.5, 1.0])  # of a column's line, in units of the outcome's scale
 OUTCOME_SIZES = np.array([0.12, 0.25, 0.5, 1.0])
 PROPENSITY_SIZES = np.array([0.03, 0.06, 0.12, 0.24])
-EFFECT_COLUMNS = np.array([3.0, 10.0])  # how many columns may matter
-OUTCOME_COLUMNS = np.array([1.0, 3.0, 10.0])
+EFFECT_COLUMNS = np.array([3.0, 10.0, 30.0])  # how many columns may matter
+OUTCOME_COLUMNS = np.array([1.0, 3.0, 10.0, 30.0])
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,12 @@ def first_degree(signal: float, width: int) -> int:
 def highest_degree(signal: float) -> int:
     """How far a column that matters may grow."""
     return 8 if signal > 300 else 4
+
+
+def first_basis(columns: ColumnMoments, signal: float) -> Basis:
+    """Every column standardised by its released moments."""
+    degree = first_degree(signal, len(columns.means))
+    return Basis.additive(columns.means, columns.sds, degree, highest_degree(signal))
 
 
 def gram_terms(signal: float) -> int:

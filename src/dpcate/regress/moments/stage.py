@@ -1,9 +1,11 @@
 """The second stage by moments: the effect alone, from where the first stage left it or from nothing."""
 
+import dataclasses
 import math
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import gammaln
 
 from dpcate.errors import InputError
 from dpcate.models.basis import Basis
@@ -20,7 +22,11 @@ from dpcate.regress.problem import Problem
 
 CONSTANT_SHARE = 0.06  # of μ², for the constant before the rounds
 ROUNDS_ON, ROUNDS_ANEW = 5, 7  # going on from a first stage, and starting anew
-LARGEST_TAIL = 0.8  # of the energy in a column's upper degrees, for all degrees beyond
+SELECTION, CLIPPED, OFF_CENTRE = 6.0, 2.0, 0.05  # what intervals lack without them on tuning trials
+_DEGREES = np.arange(1.0, 65.0)
+LAWS = np.array(  # how the energy of degrees falls: of jumps, of kinks, of waves, of gentle curves
+    [_DEGREES**-2, _DEGREES**-3, np.exp(_DEGREES * np.log(4) - 2 * gammaln(_DEGREES + 1)), 0.25**_DEGREES]
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,9 +92,7 @@ def _continued(problem: Problem, start: EffectStart) -> State:
     """The effect's block of the first stage; its residuals, times what a unit of outcome does to a score."""
     factor = 2 * problem.multiplier * np.array([start.treated, 1 - start.treated])
     sizes = Sizes(start.sizes.scale * factor, np.full(2, 0.4), start.sizes.reach * factor, start.sizes.share)
-    block = Block(
-        start.evidence, problem.curvature, np.ones(2), 1.0, slope=start.slope, slope_variance=start.slope_variance
-    )
+    block = dataclasses.replace(start.block, curvature=problem.curvature, pull=np.ones(2))
     return State(problem.n, start.basis, start.mean_error, (block,), sizes)
 
 
@@ -97,9 +101,7 @@ def _from_offset(problem: Problem, mechanisms: Mechanisms, mu: float, signal: fl
     offset, columns = private_offset(problem, mechanisms, mu, name), problem.columns
     scale = min(offset.score_scale / problem.multiplier, problem.span)
     variance = offset.sd**2 + (offset.score_scale / offset.curvature) ** 2 / problem.n + (0.05 * scale) ** 2
-    degree, highest = rules.first_degree(signal, len(columns.means)), rules.highest_degree(signal)
-    basis = Basis.additive(columns.means, columns.sds, degree, highest)
-    error = columns.mean_error / float(columns.sds.mean())
+    basis, error = rules.first_basis(columns, signal), columns.mean_error
     prior = Prior(
         offset.value, variance, rules.trust(error) * scale * rules.EFFECT_SIZES, rules.EFFECT_COLUMNS, basis.width
     )
@@ -110,8 +112,8 @@ def _from_offset(problem: Problem, mechanisms: Mechanisms, mu: float, signal: fl
 def _model(state: State, belief: Belief, confounding: float) -> MomentsModel:
     basis, gram = state.basis, state.blocks[0].evidence.gram
     used = [max(degree for term in basis.terms for j, degree in term if j == column) for column in range(basis.width)]
-    variances = belief.variance.copy()
-    variances[0] += confounding
+    variances = belief.variance * _selection(belief)
+    variances[0] = CLIPPED * belief.variance[0] + OFF_CENTRE * variances[1:].sum() + confounding
     polynomials = [matrix[: k + 1, : k + 1] for matrix, k in zip(basis.polynomials, used, strict=True)]
     return MomentsModel(
         means=basis.means.tolist(),
@@ -126,13 +128,27 @@ def _model(state: State, belief: Belief, confounding: float) -> MomentsModel:
     )
 
 
+def _selection(belief: Belief) -> float:
+    """By how much variances are too small where columns are half chosen: most where half of the energy is known."""
+    known, unknown = float((belief.mean[1:] ** 2).sum()), float(belief.variance[1:].sum())
+    return 1 + SELECTION * known * unknown / (known + unknown) ** 2
+
+
 def _truncation(basis: Basis, belief: Belief) -> float:
-    """Degrees beyond the basis, by how the energy of each column falls from its lower to its upper degrees."""
-    energy = belief.mean**2 + belief.variance
+    """The variance of degrees beyond the basis, column by column, by laws through the degrees within it."""
     total = 0.0
     for column in range(basis.width):
-        own = [energy[row] for row, term in enumerate(basis.terms) if len(term) == 1 and term[0][0] == column]
-        lower, upper = sum(own[: len(own) // 2]), sum(own[len(own) // 2 :])
+        own = [row for row, term in enumerate(basis.terms) if len(term) == 1 and term[0][0] == column]
         if len(own) > 1:
-            total += upper * min(LARGEST_TAIL, 2 * math.sqrt(upper / lower))
-    return float(total)
+            total += _beyond(belief.mean[own], belief.variance[own])
+    return total
+
+
+def _beyond(mean: np.ndarray, variance: np.ndarray) -> float:
+    """The energy beyond the last of these degrees, each law weighing as well as it fits."""
+    within = LAWS[:, : len(mean)]
+    size = (mean**2 + variance).sum() / within.sum(axis=1)
+    expected = size[:, None] * within + variance
+    fit = -0.5 * (mean**2 / expected + np.log(expected)).sum(axis=1)
+    weight = np.exp(fit - fit.max())
+    return float(weight @ (size * LAWS[:, len(mean) :].sum(axis=1)) / weight.sum())

@@ -5,6 +5,7 @@ of x. So m and τ are two blocks of one regression: no residual is left with a t
 would bias, and what is learned of τ on the way is not lost: the second stage starts from it.
 """
 
+import dataclasses
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,12 +20,14 @@ from dpcate.regress.moments.belief import Evidence, Prior
 from dpcate.regress.moments.rounds import Block, State, focused, played
 from dpcate.regress.moments.rows import MomentRows
 from dpcate.regress.moments.sizes import Place, Sizes, located
+from dpcate.regress.problem import signal
 
 LOCATION_SHARE = 0.09  # of the stage, for where outcomes lie
-PROPENSITY_SHARE = 0.04
+PROPENSITY_SHARE = 0.12
 CONSTANTS_SHARE = 0.1  # of the rounds
+GRAM_SHARE = 2 * rules.GRAM_SHARE  # the second stage needs no other
 PROPENSITY_ROUNDS, ROUNDS = 3, 4
-OUTCOME_IMPORTANCE = 0.5  # next to the effect's 1: an error in m only adds to the residual
+OUTCOME_IMPORTANCE = 0.8  # next to the effect's 1: an error in m adds to the residual and leaves confounding
 
 Function = Callable[[np.ndarray], np.ndarray]
 
@@ -54,14 +57,12 @@ class TrialRows:
 
 @dataclass(frozen=True)
 class EffectStart:
-    """What the first stage learned of the effect: evidence, residual sizes by arm, and how many are treated."""
+    """What the first stage learned of the effect, residual sizes by arm, and how many are treated."""
 
     basis: Basis
     mean_error: float
-    evidence: Evidence
+    block: Block
     sizes: Sizes
-    slope: float
-    slope_variance: float
     treated: float
     confounding: float
 
@@ -78,16 +79,13 @@ class Together:
 
 def fit_together(trial: TrialRows, mechanisms: Mechanisms, mu: float, name: str) -> Together:
     """π, then m and τ, spending μ in all."""
-    signal = 2 * trial.n * mu / ((2 if trial.neighbours == "replace-one" else 1) * trial.rows_per_person)
-    columns = trial.columns
-    degree, highest = rules.first_degree(signal, len(columns.means)), rules.highest_degree(signal)
-    basis = Basis.additive(columns.means, columns.sds, degree, highest)
-    error = columns.mean_error / float(columns.sds.mean())
-    gram = rules.gram_terms(signal)
+    worth = signal(trial.n, mu, trial.neighbours, trial.rows_per_person)
+    basis, error = rules.first_basis(trial.columns, worth), trial.columns.mean_error
+    gram = rules.gram_terms(worth)
     shares = {
         "location": LOCATION_SHARE,
         "propensity": 0.0 if trial.propensity else PROPENSITY_SHARE,
-        "gram": rules.GRAM_SHARE / 0.5 if gram else 0.0,
+        "gram": GRAM_SHARE if gram else 0.0,
     }
     shares["rounds"] = 1 - sum(shares.values())
     spend = {part: mu * math.sqrt(share) for part, share in shares.items()}
@@ -95,7 +93,7 @@ def fit_together(trial: TrialRows, mechanisms: Mechanisms, mu: float, name: str)
     propensity, doubt, treated = _propensity(trial, basis, error, mechanisms, spend["propensity"], name)
     rows = _outcome_rows(trial, propensity(trial.x), mechanisms)
     place = located(rows.values(spend["location"], f"{name}: where outcomes lie"), trial.low, trial.high)
-    rows.target = np.where(trial.present, rows.target - place.centre, 0.0)
+    rows = dataclasses.replace(rows, target=np.where(trial.present, rows.target - place.centre, 0.0))
     rows.describe(basis)
     state = _start(trial.n, basis, error, place, treated)
     rounds = spend["rounds"]
@@ -166,7 +164,7 @@ def _start(n: float, basis: Basis, error: float, place: Place, treated: float) -
     scale = place.scale
     by_arm = np.array([treated, 1 - treated]) ** 2  # w² among controls and among treated
     outcome = Prior(
-        (0.0), (place.doubt + 0.1 * scale) ** 2, scale * rules.OUTCOME_SIZES, rules.OUTCOME_COLUMNS, basis.width
+        0.0, (place.doubt + 0.1 * scale) ** 2, scale * rules.OUTCOME_SIZES, rules.OUTCOME_COLUMNS, basis.width
     )
     effect = Prior(0.0, scale**2, rules.trust(error) * scale * rules.EFFECT_SIZES, rules.EFFECT_COLUMNS, basis.width)
     blocks = (
@@ -181,10 +179,7 @@ def _together(state: State, propensity: Function, centre: float, doubt: np.ndarr
     shared = len(doubt)
     overlap = treated * (1 - treated)
     confounding = float((outcome.variance[1:shared] * doubt[1:]).sum()) / overlap**2
-    block = state.blocks[1]
-    start = EffectStart(
-        basis, state.mean_error, block.evidence, state.sizes, block.slope, block.slope_variance, treated, confounding
-    )
+    start = EffectStart(basis, state.mean_error, state.blocks[1], state.sizes, treated, confounding)
     return Together(
         propensity=propensity,
         outcome=lambda x: centre + basis.at(x) @ outcome.mean,
