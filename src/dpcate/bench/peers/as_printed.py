@@ -17,7 +17,6 @@ CODE = (
     "paper",
     "models/fourier.py",
     "models/kernels.py",
-    "nuisance/first_stage.py",
     "orthogonal/learners.py",
 )
 

@@ -68,7 +68,7 @@ class Method:
 
     `no_interval` says why there is none, and is empty where there is one. `library` is whose version a result
     depends on, and `code` names the files and folders of this package that compute it, empty for all of the library;
-    reading rows and drawing noise of a given size are not listed, since tests hold them to what they do.
+    reading rows, keeping to declared ranges and drawing noise of a given size are not listed: tests hold them to it.
     `prepare(case, seed)` does what no budget changes, once for all budgets: `fit` gets its result in the case's
     place, and every budget is charged its cost.
     """

@@ -17,7 +17,6 @@ ARMS = ("outcome_control", "outcome_treated")
 CODE = (
     "bench/peers/networks.py",
     "models/network.py",
-    "nuisance/first_stage.py",
     "nuisance/network.py",
     "nuisance/targets.py",
     "regress/dpsgd.py",
