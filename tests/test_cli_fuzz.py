@@ -44,6 +44,7 @@ WORDS = [
     "/dev/null", "x" * 230, "ledger", "--dataset", "--json", "--extend", "sqlite:///x", "postgresql:///",
 ]  # fmt: skip
 FIT = ["fit", "--schema", "schema.toml", "--data", "rows.csv", "--epsilon", "1", "--delta", "1e-6", "--out", "new.json"]
+PLAN = ["plan", "--schema", "schema.toml", "--rows", "100", "--epsilon", "1", "--compare", "none", "--json"]
 CALLS = [
     FIT,
     [*FIT, "--learner", "dr", "--split", "disjoint", "--neighbours", "add-or-remove-one", "--quiet"],
@@ -60,6 +61,7 @@ CALLS = [
     ["demo", "--out", "made", "--rows", "20", "--epsilon", "1", "--quiet"],
     ["effect", "release.json", "--at", "points.csv", "--json"],
     ["report", "release.json", "--out", "r.html", "--json", "--quiet"],
+    PLAN,
 ]
 
 
@@ -147,7 +149,8 @@ def toml_case(draw):
             content = tomli_w.dumps(plain).encode()
         except (TypeError, ValueError):  # what TOML has no word for
             content = json.dumps(plain).encode()
-    return {"schema.toml": content}, draw.choice([FIT, ["schema", "check", "schema.toml"], CALLS[7]])
+    quick = [FIT, ["schema", "check", "schema.toml"], CALLS[7]]
+    return {"schema.toml": content}, draw.choice([*quick * 3, PLAN])
 
 
 def json_case(draw):

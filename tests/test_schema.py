@@ -137,14 +137,14 @@ distinct_levels = st.lists(levels, min_size=2, max_size=4, unique_by=lambda leve
     columns=st.lists(names, min_size=4, max_size=6, unique=True),
     covariates=st.lists(numbers | distinct_levels.map(Category), min_size=3, max_size=3),
     arms=distinct_levels,
-    pair=bounds,
+    pair=bounds | st.tuples(st.floats(-1e30, 0), st.floats(1e-30, 1e30)),
     binary=st.booleans(),
     unit=units,
     rows=st.integers(1, 2**63 - 1),
 )
 def test_toml_round_trip_of_any_schema(columns, covariates, arms, pair, binary, unit, rows):
     treatment, outcome, person, *rest = columns
-    assume(math.isfinite(pair[1] - pair[0]))
+    assume(1e-60 <= pair[1] - pair[0] <= 1e60)
     original = Schema(
         covariates=dict(zip(rest, covariates, strict=False)),
         treatment=Treatment(treatment, arms[0], arms[1]),
@@ -165,6 +165,11 @@ def test_unbounded_is_refused(make, bound):
 def test_reversed_or_infinitely_wide_is_refused(low, high):
     assert "swap or correct" in refusal(lambda: Number(low, high))
     assert "swap or correct" in refusal(lambda: Outcome("y", low, high))
+
+
+@pytest.mark.parametrize("high", [1e300, 1e61, 1e-61])
+def test_outcomes_whose_powers_no_number_holds_are_refused(high):
+    assert "change its unit" in refusal(lambda: Outcome("y", 0, high))
 
 
 @pytest.mark.parametrize("levels", [[], None, "fm", {"f"}])

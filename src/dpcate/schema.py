@@ -20,6 +20,7 @@ from dpcate.files import read_bytes, write_atomically
 
 Level = str | int | bool
 UNFILLED = "FILL IN"  # what a template has wherever a fact is still to be declared
+LARGEST_OUTCOME = 1e60  # the widest range of an outcome: its fourth power must be a number
 
 
 class Number(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="number"):
@@ -104,6 +105,8 @@ class Outcome(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def __post_init__(self) -> None:
         _require_name("the outcome", self.name)
         _require_bounds("the outcome", self.low, self.high)
+        if not 1 / LARGEST_OUTCOME <= self.high - self.low <= LARGEST_OUTCOME:
+            raise SchemaError("the outcome's bounds must be 1e-60 to 1e60 apart: change its unit")
         _require_unit("the outcome", self.unit)
         if not isinstance(self.binary, bool):
             raise SchemaError("binary must be true or false: does the outcome only take its two bounds?")

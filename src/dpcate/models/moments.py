@@ -54,18 +54,18 @@ class MomentsModel(
         return len(self.means)
 
     def value(self, x: np.ndarray) -> np.ndarray:
-        return self._basis(x) @ np.asarray(self.coefficients)
+        return self.features(x) @ np.asarray(self.coefficients)
 
     def sd(self, x: np.ndarray, reference: np.ndarray) -> np.ndarray:
         """Privacy noise, sampling noise and nuisance error in the coefficients, and degrees beyond the basis."""
-        spread = self._basis(x) * np.sqrt(self.variances)
+        spread = self.features(x) * np.sqrt(self.variances)
         total = (spread**2).sum(axis=1)
         if self.correlated:
             part = spread[:, self.correlated]
             total += ((part @ np.asarray(self.correlation)) * part).sum(axis=1) - (part**2).sum(axis=1)
         return np.sqrt(np.maximum(total, 0.0) + self.truncation_variance)
 
-    def _basis(self, x: np.ndarray) -> np.ndarray:
+    def features(self, x: np.ndarray) -> np.ndarray:
         polynomials = tuple(np.asarray(matrix) for matrix in self.polynomials)
         terms = tuple(tuple(term) for term in self.terms)
         return evaluate_basis(x, np.asarray(self.means), np.asarray(self.sds), polynomials, terms)

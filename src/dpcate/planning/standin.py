@@ -24,7 +24,6 @@ Array = np.ndarray
 OUTCOME_SD = 1 / 6  # of the range: a bell that fills it
 BINARY_SD = 0.4  # of the range: one in five
 LARGEST_SD = 0.29  # of the range: flat over all of it
-LARGEST_SPAN = 1e100  # squares and products stay finite
 EFFECT_SD = 0.25  # of the outcome's sd
 EXPLAINED = 0.2  # of the outcome's variance, by covariates
 LEAST_LEFT = 0.1  # of the outcome's variance, unexplained, whatever a known model explains
@@ -45,8 +44,6 @@ class Assumptions:
     ) -> "Assumptions":
         """What is None follows from the outcome's range."""
         span, binary = schema.outcome.range, schema.outcome.binary
-        if not 1 / LARGEST_SPAN <= span <= LARGEST_SPAN:
-            raise InputError(f"a plan needs an outcome whose range has a width below {LARGEST_SPAN:g}; change its unit")
         largest = (0.5 if binary else LARGEST_SD) * span
         outcome_sd = span * (BINARY_SD if binary else OUTCOME_SD) if outcome_sd is None else outcome_sd
         if not _is_between(outcome_sd, 0, largest):
