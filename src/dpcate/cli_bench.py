@@ -1,5 +1,6 @@
 """`dpcate bench`: comparisons that take longer than a test may."""
 
+import math
 from pathlib import Path
 from typing import Annotated
 
@@ -136,15 +137,24 @@ def paper(
 def peers(
     out: Annotated[Path, typer.Option(help="Folder for tables, figures and the page; kept runs are not run again.")],
     quick: Annotated[bool, typer.Option("--quick", help="Two datasets, two budgets, two seeds: minutes.")] = False,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(metavar="METHOD", help="Run this method only; can be repeated. Tables show all that is kept."),
+    ] = None,
+    seeds: Annotated[int | None, typer.Option(min=1, help="Run the first of the plan's ten seeds only.")] = None,
+    minutes: Annotated[
+        float, typer.Option(min=0, help="Begin no run after this time; 0 draws the tables of what is kept.")
+    ] = math.inf,
     workers: Workers = 2,
     quiet: Quiet = False,
 ) -> None:
     """Every method next to every peer: errors, coverage, seconds, memory, guarantee. Needs the extra 'peers'."""
-    from dpcate.bench.peers.results import compare
+    from dpcate.bench.peers.results import Part, compare
 
+    part = Part(only=tuple(only or ()), seeds=seeds, seconds=60 * minutes)
     make_folder(out)
     with progress_bar(quiet) as report:
-        compare(out, quick=quick, workers=workers, progress=report)
+        compare(out, quick=quick, workers=workers, progress=report, part=part)
     if not quiet:
         console.print(f"Open [bold]{out / 'peers.html'}[/bold]; the tables are also in peers.md and peers.csv.")
 

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from dpcate import datasets
+from dpcate.bench.encoded import encoded
 from dpcate.bench.paper import experiments, results
 from dpcate.bench.paper.experiments import EPSILONS, EXPERIMENTS, OURS, PRINTED, jobs, run
 from dpcate.bench.paper.sources import QUERIES, UserFiles, questions
-from dpcate.bench.printed import AtQueries, SecondHalf, encoded, printed
+from dpcate.bench.printed import AtQueries, SecondHalf, printed
 from dpcate.errors import DataError, InputError
 from dpcate.paper import PaperKernel, PaperNetwork
 

@@ -16,7 +16,7 @@ from dpcate.privacy import (
     gdp_epsilon,
     gdp_mu,
 )
-from dpcate.privacy.accounting import delta_of, epsilon_of
+from dpcate.privacy.accounting import cheapest_training, delta_of, epsilon_of
 
 RELATIONS = {
     "add-or-remove-one": dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE,
@@ -130,6 +130,33 @@ def test_setting_apart_less_than_was_spent_is_refused():
     accountant.charge(charge(Gaussian(0.2)))
     with pytest.raises(BudgetError, match="set apart"):
         accountant.set_apart(Declared(0.1, 1e-7))
+
+
+@pytest.mark.parametrize(("epsilon", "rate", "steps"), [(0.1, 0.05, 30), (1.0, 0.1, 30), (10.0, 0.1, 30)])
+def test_a_coarse_look_does_not_change_the_training(epsilon, rate, steps):
+    """Guarantee of `cheapest_training`: it fits by the fine grid, and a thousandth less noise would not."""
+    budget, spent = Budget(epsilon=epsilon, delta=1e-5), (Gaussian(0.3 * gdp_mu(epsilon, 1e-5)),)
+    found = cheapest_training(budget, sampling_rate=rate, steps=steps, spent=spent)
+    less = SampledGaussian(found.noise_multiplier / 1.001, rate, steps)
+    assert delta_of([*spent, found], epsilon, "replace-one") <= 1e-5 < delta_of([*spent, less], epsilon, "replace-one")
+
+
+def test_a_coarser_grid_errs_upwards():
+    events = [Gaussian(0.5), SampledGaussian(1.2, 0.05, 200)]
+    fine, coarse = (delta_of(events, 2.0, "replace-one", coarsening) for coarsening in (1.0, 8.0))
+    assert fine <= coarse < 1.05 * fine
+
+
+def test_trainings_are_remembered_whatever_the_order_of_what_was_spent():
+    accountants = [Accountant(Budget(epsilon=1.0, delta=1e-6)) for _ in range(2)]
+    for accountant, mus in zip(accountants, ((0.1, 0.05, 0.02), (0.02, 0.1, 0.05)), strict=True):
+        for mu in mus:
+            accountant.charge(charge(Gaussian(mu)))
+    cheapest_training.cache_clear()
+    first, second = (accountant.training_left(sampling_rate=0.1, steps=2) for accountant in accountants)
+    assert first == second
+    assert cheapest_training.cache_info().misses == 1
+    accountants[1].charge(charge(second))
 
 
 def test_a_charge_on_several_parts_leaves_the_others_alone():

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import approx_fprime, minimize
 
-from dpcate.regress.huber import huber_minimiser
+from dpcate.regress.huber import huber_coefficients, huber_minimiser
 
 
 def objective(theta, phi, rho, psi, n, bound, penalty):
@@ -64,3 +64,21 @@ def test_no_rows_give_zero():
     empty = np.zeros(0)
     theta = huber_minimiser(np.zeros((0, 3)), empty, empty, n=10, score_bound=1, penalty=1, tolerance=1e-9)
     assert np.array_equal(theta, np.zeros(3))
+
+
+@given(st.integers(0, 10**6), st.sampled_from([0.02, 0.3, 10.0]), st.sampled_from([1e-3, 0.05, 2.0]))
+def test_coefficients_of_the_rows_give_the_same_minimiser(seed, bound, penalty):
+    """From inner products alone, of more rows than there are dimensions."""
+    phi, rho, psi = problem(seed)
+    settings = {"n": 60, "score_bound": bound, "penalty": penalty, "tolerance": 1e-9}
+    alpha = huber_coefficients(phi @ phi.T, rho, psi, **settings)
+    theta = huber_minimiser(phi, rho, psi, **settings)
+    assert np.linalg.norm(phi.T @ alpha - theta) <= 2e-9 / (2 * penalty) + 1e-10
+
+
+def test_coefficients_where_every_row_is_clipped_or_there_is_none():
+    phi, _, _ = problem(5)
+    settings = {"n": 60, "score_bound": 0.1, "penalty": 0.05, "tolerance": 1e-9}
+    alpha = huber_coefficients(phi @ phi.T, np.full(60, 1e-6), np.full(60, 5.0), **settings)
+    assert np.allclose(alpha, 0.1 / (60 * 0.05))
+    assert huber_coefficients(np.zeros((0, 0)), np.zeros(0), np.zeros(0), **settings).shape == (0,)

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 from matplotlib import colormaps
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullLocator
 
 from dpcate.files import write_atomically
 from dpcate.plots import picture
@@ -50,6 +51,9 @@ def budget_figure(
     axes.minorticks_off()
     if log:
         axes.set_yscale("log")
+        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5), numticks=20))
+        axes.yaxis.set_major_formatter("{x:g}")
+        axes.yaxis.set_minor_locator(NullLocator())
     axes.set_xlabel(labels.x)
     axes.set_ylabel(labels.y)
     axes.spines[["top", "right"]].set_visible(False)

@@ -14,9 +14,10 @@ import numpy as np
 from scipy.linalg import lu_solve
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 
+from dpcate.bench.encoded import encoded
 from dpcate.data import Rows, Split, read_rows, split_rows
 from dpcate.datasets import Dataset
-from dpcate.encoding import encode_covariates, reference_points
+from dpcate.encoding import reference_points
 from dpcate.errors import DataError
 from dpcate.models.kernels import gram
 from dpcate.nuisance import FittedNuisances
@@ -28,7 +29,6 @@ from dpcate.paper.kernel_ridge import KernelRidge
 from dpcate.paper.network import SmoothNetwork
 from dpcate.privacy import Accountant, Budget, Declared, Mechanisms, noise_source
 from dpcate.regress import MOST_ROWS, Problem
-from dpcate.tables import as_columns
 
 FLOOR = 0.05  # the library's default for propensities
 MLP = {"hidden_layer_sizes": (32,), "learning_rate_init": 0.01, "batch_size": 128}
@@ -123,8 +123,11 @@ class PrintedFunctional:
 
 
 def printed(kind: str, data: Dataset, points: Any, seed: int, learner: str = "r") -> PrintedFinite | PrintedFunctional:
+    return printed_from(kind, SecondHalf.of(data, learner, seed), points)
+
+
+def printed_from(kind: str, half: SecondHalf, points: Any) -> PrintedFinite | PrintedFunctional:
     """`kind` is "kernel", "network" or "functional"."""
-    half = SecondHalf.of(data, learner, seed)
     if kind == "functional":
         return PrintedFunctional(half, points)
     return PrintedFinite({"kernel": PaperKernel, "network": PaperNetwork}[kind](), half, points)
@@ -147,10 +150,6 @@ class AtQueries:
             direct = gram("gaussian", fitted.bandwidth, queries, z)
             return (direct - self._solved @ gram("gaussian", fitted.bandwidth, fitted.x, z)) / fitted.penalty
         return self._solved @ fitted.jacobian(z).T
-
-
-def encoded(schema: Any, points: Any) -> np.ndarray:
-    return encode_covariates(schema, as_columns(points, list(schema.covariates)))[0]
 
 
 def _nuisances(data: Dataset, rows: Rows, chosen: np.ndarray, needs: tuple[str, ...], seed: int) -> FittedNuisances:

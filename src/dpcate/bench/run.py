@@ -5,10 +5,12 @@ short is ignored and run again. Every worker computes on one thread, so that sec
 """
 
 import json
+import math
 import multiprocessing
 import os
 import queue
 import threading
+import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -21,6 +23,7 @@ LONGEST_RUN = 3600.0  # seconds
 FAILED = "failed"
 
 Result = dict[str, Any]
+NOT_RUN: Result = {}
 Progress = Callable[[str, float], None]
 
 _ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -66,30 +69,43 @@ class Kept:
             self._results[job.name] = result
 
 
-def run_jobs(jobs: Iterable[Job], kept: Kept, *, workers: int, progress: Progress) -> list[Result]:
-    """The result of each job, in order; those already kept are not run again."""
+def run_jobs(
+    jobs: Iterable[Job], kept: Kept, *, workers: int, progress: Progress, seconds: float = math.inf
+) -> list[Result]:
+    """The result of each job, in order; those already kept are not run again, and after `seconds` none is begun.
+
+    One that was not begun has the result NOT_RUN, which is not kept.
+    """
     jobs = list(jobs)
     waiting: queue.SimpleQueue[Job] = queue.SimpleQueue()
     for job in jobs:
         if kept.get(job) is None:
             waiting.put(job)
-    finished: queue.SimpleQueue[Job | BaseException] = queue.SimpleQueue()
-    left, stop = waiting.qsize(), threading.Event()
+    finished: queue.SimpleQueue[Job | BaseException | None] = queue.SimpleQueue()
+    left, stop, until = waiting.qsize(), threading.Event(), time.monotonic() + seconds
     progress("running", 1 - left / max(len(jobs), 1))
-    crew = [threading.Thread(target=_serve, args=(waiting, kept, finished, stop), daemon=True) for _ in range(workers)]
-    for thread in crew[:left]:
+    crew = [
+        threading.Thread(target=_serve, args=(waiting, kept, finished, stop, until), daemon=True)
+        for _ in range(min(workers, left) if seconds > 0 else 0)
+    ]
+    for thread in crew:
         thread.start()
+    serving = len(crew)
     try:
-        for remaining in reversed(range(left)):
+        while serving:
             done = finished.get()
             if isinstance(done, BaseException):
                 raise done
-            progress(done.label, 1 - remaining / len(jobs))
+            if done is None:
+                serving -= 1
+                continue
+            left -= 1
+            progress(done.label, 1 - left / len(jobs))
     finally:
         stop.set()
-        for thread in crew[:left]:
+        for thread in crew:
             thread.join()
-    return [kept.get(job) or {} for job in jobs]
+    return [kept.get(job) or NOT_RUN for job in jobs]
 
 
 def perform(job: Job) -> Result:
@@ -104,11 +120,13 @@ def perform(job: Job) -> Result:
         return {FAILED: f"it stopped with {type(error).__name__}"}
 
 
-def _serve(waiting: queue.SimpleQueue, kept: Kept, finished: queue.SimpleQueue, stop: threading.Event) -> None:
-    """One worker process, replaced when it dies; takes jobs until none is left."""
+def _serve(
+    waiting: queue.SimpleQueue, kept: Kept, finished: queue.SimpleQueue, stop: threading.Event, until: float
+) -> None:
+    """One worker process, replaced when it dies; takes jobs until none, or no time, is left."""
     worker = _Worker()
     try:
-        while not stop.is_set():
+        while not stop.is_set() and time.monotonic() < until:
             job = waiting.get_nowait()
             result = worker.perform(job, stop)
             if result is None:
@@ -122,6 +140,7 @@ def _serve(waiting: queue.SimpleQueue, kept: Kept, finished: queue.SimpleQueue, 
     except BaseException as error:
         finished.put(error)
     finally:
+        finished.put(None)
         worker.end()
 
 

@@ -2,6 +2,8 @@
 
 import hashlib
 import platform
+from collections.abc import Iterable
+from fnmatch import fnmatch
 from functools import lru_cache
 from importlib import metadata
 from pathlib import Path
@@ -9,20 +11,34 @@ from pathlib import Path
 import dpcate
 
 SHOWN = ("dpcate", "numpy", "scipy", "scikit-learn", "jax", "interpret-core", "econml", "causallib")
-_NO_NUMBERS = ("bench", "cli.py", "plots.py", "report.py", "web")  # what cannot change an estimate
+_NO_NUMBERS = ("bench", "cli*.py", "plots.py", "report", "web")  # what cannot change an estimate
+_ROOT = Path(dpcate.__file__).parent
 
 
 @lru_cache
-def version_of(library: str) -> str:
-    """The library's version; for dpcate, which changes between versions, with a digest of its code."""
-    if library != "dpcate":
-        return f"{library} {_installed(library)}"
-    root = Path(dpcate.__file__).parent
+def version_of(library: str, code: tuple[str, ...] = ()) -> str:
+    """The library's version, with a digest of the files of ours that compute with it; for dpcate, of all of them."""
+    version = f"{library} {_installed(library)}"
+    if library == "dpcate" and not code:
+        return f"{version}+{_digest(_files_with_numbers())}"
+    return f"{version}+{_digest(files_of(code))}" if code else version
+
+
+def files_of(code: Iterable[str]) -> list[Path]:
+    """The files named, and those of the folders named, both below the package."""
+    return sorted({path for name in code for path in [_ROOT / name, *(_ROOT / name).rglob("*.py")] if path.is_file()})
+
+
+def _files_with_numbers() -> list[Path]:
+    first = {path: path.relative_to(_ROOT).parts[0] for path in sorted(_ROOT.rglob("*.py"))}
+    return [path for path, name in first.items() if not any(fnmatch(name, pattern) for pattern in _NO_NUMBERS)]
+
+
+def _digest(files: Iterable[Path]) -> str:
     digest = hashlib.sha256()
-    for path in sorted(root.rglob("*.py")):
-        if path.relative_to(root).parts[0] not in _NO_NUMBERS:
-            digest.update(path.read_bytes())
-    return f"dpcate {dpcate.__version__}+{digest.hexdigest()[:10]}"
+    for path in files:
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:10]
 
 
 def environment() -> dict[str, str]:

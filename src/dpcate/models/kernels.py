@@ -16,7 +16,9 @@ from dpcate.errors import InputError
 
 
 def _gaussian(d: np.ndarray) -> np.ndarray:
-    return np.exp(-0.5 * d * d)
+    np.square(d, out=d)
+    d *= -0.5
+    return np.exp(d, out=d)
 
 
 def _matern32(d: np.ndarray) -> np.ndarray:
@@ -29,6 +31,7 @@ def _matern52(d: np.ndarray) -> np.ndarray:
     return (1 + scaled + scaled * scaled / 3) * np.exp(-scaled)
 
 
+# each may write over the distances that it is given
 PROFILES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "gaussian": _gaussian,
     "matern32": _matern32,

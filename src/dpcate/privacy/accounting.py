@@ -16,6 +16,7 @@ from dpcate.privacy.budget import Budget, Neighbours, gdp_delta, gdp_epsilon
 from dpcate.privacy.sensitivity import Sensitivity
 
 OVERDRAFT_TOLERANCE = 1e-9
+COARSE = 8.0  # a grid this many times coarser costs as much less, and decides all but close calls
 
 
 @dataclass(frozen=True)
@@ -54,11 +55,11 @@ def epsilon_of(events: Sequence[Event], delta: float, neighbours: Neighbours) ->
     return float(_composed_pld(events, neighbours).get_epsilon_for_delta(delta)) if events else 0.0
 
 
-def delta_of(events: Sequence[Event], epsilon: float, neighbours: Neighbours) -> float:
-    """The smallest δ for which the composed events are (ε, δ)-DP."""
+def delta_of(events: Sequence[Event], epsilon: float, neighbours: Neighbours, coarsening: float = 1.0) -> float:
+    """The smallest δ for which the composed events are (ε, δ)-DP; a coarser grid errs upwards by more."""
     if mu := _all_gaussian(events):
         return gdp_delta(mu, epsilon)
-    return float(_composed_pld(events, neighbours).get_delta_for_epsilon(epsilon)) if events else 0.0
+    return float(_composed_pld(events, neighbours, coarsening).get_delta_for_epsilon(epsilon)) if events else 0.0
 
 
 def _all_gaussian(events: Sequence[Event]) -> float | None:
@@ -67,20 +68,30 @@ def _all_gaussian(events: Sequence[Event]) -> float | None:
     return math.sqrt(math.fsum(mu * mu for mu in mus)) if mus and len(mus) == len(events) else None
 
 
-def _composed_pld(events: Sequence[Event], neighbours: Neighbours) -> Any:
+def _composed_pld(events: Sequence[Event], neighbours: Neighbours, coarsening: float = 1.0) -> Any:
     """One privacy-loss distribution for all events; Gaussians are merged in closed form first.
 
     The discretisation errs upwards by about steps·grid², so the grid shrinks with the number of steps.
     """
     steps = sum(event.steps for event in events if isinstance(event, SampledGaussian))
-    grid = min(1e-4, 2e-3 / math.sqrt(max(steps, 1)))
-    mu = _all_gaussian([event for event in events if isinstance(event, Gaussian)])
-    merged: list[Event] = [Gaussian(mu)] if mu else []
-    others = [event for event in events if not isinstance(event, Gaussian)]
-    first, *rest = [_pld(event, neighbours, grid) for event in (*merged, *others)]
+    grid = coarsening * min(1e-4, 2e-3 / math.sqrt(max(steps, 1)))
+    first, *rest = [_pld(event, neighbours, grid) for event in _merged(events)]
     for other in rest:
         first = first.compose(other)
     return first
+
+
+def _merged(events: Sequence[Event]) -> tuple[Event, ...]:
+    """The same in fewer events: all Gaussians as one, its μ rounded up in the tenth digit, so that sums in another
+    order are found among what is remembered."""
+    mu = _all_gaussian([event for event in events if isinstance(event, Gaussian)])
+    others = [event for event in events if not isinstance(event, Gaussian)]
+    return (Gaussian(_rounded_up(mu)), *others) if mu else tuple(others)
+
+
+def _rounded_up(value: float) -> float:
+    unit = 10.0 ** (math.floor(math.log10(value)) - 10)
+    return math.ceil(value / unit) * unit
 
 
 @lru_cache(maxsize=64)
@@ -112,10 +123,16 @@ def _pld(event: Event, neighbours: Neighbours, grid: float) -> Any:
 def cheapest_training(
     budget: Budget, *, sampling_rate: float, steps: int, times: int = 1, spent: tuple[Event, ...] = ()
 ) -> SampledGaussian:
-    """The training with least noise, to a thousandth, of which `times` fit into what the budget has left."""
+    """The training with least noise, to a thousandth, of which `times` fit into what the budget has left.
+
+    A coarse grid errs upwards: what fits by it fits, and one that is wrong about what does not costs noise only.
+    """
 
     def fits(multiplier: float) -> bool:
         events = [*spent, *[SampledGaussian(multiplier, sampling_rate, steps)] * times]
+        rough = delta_of(events, budget.epsilon, budget.neighbours, COARSE)
+        if not 0.99 < rough / budget.delta < 1.05:
+            return rough <= budget.delta
         return delta_of(events, budget.epsilon, budget.neighbours) <= budget.delta
 
     return SampledGaussian(_smallest(fits, start=1.0), sampling_rate, steps)
@@ -231,7 +248,7 @@ class Accountant:
     def training_left(self, *, sampling_rate: float, steps: int, part: Part = None) -> SampledGaussian:
         """The training with least noise that this part (all rows if None) can still pay for."""
         left = [
-            cheapest_training(self.budget, sampling_rate=sampling_rate, steps=steps, spent=tuple(self._events(each)))
+            cheapest_training(self.budget, sampling_rate=sampling_rate, steps=steps, spent=_merged(self._events(each)))
             for each in self._touched(part)
         ]
         return max(left, key=lambda training: training.noise_multiplier)

@@ -2,11 +2,15 @@
 
 Clipping the score makes the loss Huber's: quadratic while |ρg − ψ| ≤ B and linear beyond, convex, with
 slope at most 2B whatever the row contains. No row is ever divided by its ρ.
+
+F is 2λ-strongly convex with Lipschitz gradient, so Newton directions with an exact line search converge from
+anywhere; both loops end by the certificate ‖∇F(θ)‖ ≤ tolerance alone.
 """
 
 from collections.abc import Callable
 
 import numpy as np
+from scipy.linalg import cho_factor, cho_solve
 
 
 def huber_minimiser(
@@ -19,11 +23,7 @@ def huber_minimiser(
     penalty: float,
     tolerance: float,
 ) -> np.ndarray:
-    """A θ with ‖∇F(θ)‖ ≤ tolerance, by Newton steps with a line search on the slope.
-
-    F is 2λ-strongly convex with Lipschitz gradient, so Newton directions with an exact line search
-    converge from anywhere; the loop ends by the certificate alone.
-    """
+    """θ itself, for a matrix with the φᵢ as rows."""
     theta = np.zeros(features.shape[1])
     scores = -psi
     while True:
@@ -36,20 +36,72 @@ def huber_minimiser(
         hessian[np.diag_indices_from(hessian)] += 2 * penalty
         direction = -np.linalg.solve(hessian, gradient)
         change = features @ direction
-
-        def slope(
-            step: float,
-            theta: np.ndarray = theta,
-            scores: np.ndarray = scores,
-            direction: np.ndarray = direction,
-            change: np.ndarray = change,
-        ) -> float:
-            moved = np.clip(scores + step * rho * change, -score_bound, score_bound)
-            return 2 * float(moved @ change) / n + 2 * penalty * float((theta + step * direction) @ direction)
-
-        step = _root_of_slope(slope)
+        along, squared = float(theta @ direction), float(direction @ direction)
+        step = _root_of_slope(_slope(scores, rho, change, n, score_bound, penalty * along, penalty * squared))
         theta = theta + step * direction
         scores = rho * (features @ theta) - psi
+
+
+def huber_coefficients(
+    gram: np.ndarray,
+    rho: np.ndarray,
+    psi: np.ndarray,
+    *,
+    n: float,
+    score_bound: float,
+    penalty: float,
+    tolerance: float,
+) -> np.ndarray:
+    """α with θ = Σ αᵢφᵢ, for as many features as rows that are known by their inner products G alone.
+
+    With v = clip(scores)/n + λα, half the gradient is Σ vᵢφᵢ, so its norm is √(v'Gv). The Newton direction Σ dᵢφᵢ
+    solves (DG/n + λI)d = −v, where D holds the ρ of the rows that are not clipped. With d = −v/λ + √D u it is
+    (√D G √D/n + λI)u = √D Gv/(λn): one Cholesky factor of the size of the rows that are not clipped.
+    """
+    alpha = np.zeros(len(gram))
+    while True:
+        g = gram @ alpha
+        scores = rho * g - psi
+        v = np.clip(scores, -score_bound, score_bound) / n + penalty * alpha
+        spread = gram @ v
+        if 2 * np.sqrt(_above_rounding(v, spread)) <= tolerance:
+            return alpha
+        active = np.flatnonzero((np.abs(scores) <= score_bound) & (rho > 0))
+        root = np.sqrt(rho[active])
+        system = gram[np.ix_(active, active)]
+        system *= root
+        system *= root[:, None] / n
+        system[np.diag_indices_from(system)] += penalty
+        factor = cho_factor(system.T, lower=True, overwrite_a=True, check_finite=False)  # transposed: not copied
+        direction = -v / penalty
+        direction[active] += root * cho_solve(factor, root * spread[active] / (penalty * n), check_finite=False)
+        change = gram @ direction
+        along, squared = float(g @ direction), float(change @ direction)
+        step = _root_of_slope(_slope(scores, rho, change, n, score_bound, penalty * along, penalty * squared))
+        alpha = alpha + step * direction
+
+
+def _above_rounding(v: np.ndarray, spread: np.ndarray) -> float:
+    """v'Gv for a unit diagonal, with a hair more than rounding could hide."""
+    return max(float(v @ spread), 0.0) + len(v) * np.finfo(float).eps * float(np.abs(v).sum()) ** 2
+
+
+def _slope(
+    scores: np.ndarray,
+    rho: np.ndarray,
+    change: np.ndarray,
+    n: float,
+    score_bound: float,
+    penalty_slope: float,
+    penalty_bend: float,
+) -> Callable[[float], float]:
+    """F' along a direction that changes g by `change`; the penalty's part is linear in the step."""
+
+    def slope(step: float) -> float:
+        moved = np.clip(scores + step * rho * change, -score_bound, score_bound)
+        return 2 * float(moved @ change) / n + 2 * (penalty_slope + step * penalty_bend)
+
+    return slope
 
 
 def _root_of_slope(slope: Callable[[float], float]) -> float:

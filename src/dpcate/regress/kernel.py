@@ -12,7 +12,7 @@ from functools import partial
 
 import msgspec
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
+from scipy.linalg import cho_factor, cho_solve
 
 from dpcate.errors import InputError
 from dpcate.models.kernel import KernelModel
@@ -22,7 +22,7 @@ from dpcate.privacy.path import NoisePath
 from dpcate.privacy.sensitivity import huber_minimiser as huber_sensitivity
 from dpcate.privacy.sensitivity import ridge_minimiser as ridge_sensitivity
 from dpcate.regress.features import GRADIENT_TOLERANCE, Rule, budget_shares, calibrate, score_moments
-from dpcate.regress.huber import huber_minimiser
+from dpcate.regress.huber import huber_coefficients
 from dpcate.regress.offset import Offset, private_offset
 from dpcate.regress.oracle import KernelOracle, expansion
 from dpcate.regress.problem import Problem
@@ -142,22 +142,23 @@ class Kernel:
 def _huber(kernel: "partial[np.ndarray]", problem: Problem, offset: float, bound: float, penalty: float) -> Fitted:
     """argmin (1/n) Σ ℓᵢ(⟨φᵢ, θ⟩) + λ‖θ‖²,  ℓ' = 2·clip(ρg − ψ, ±B).
 
-    Each row has a coordinate of its own beside H: φᵢ = (k(xᵢ, ·), √τ·eᵢ)/√(1 + τ), of norm one. In coordinates
-    the φᵢ are the rows of L/√(1 + τ) with LL' = K + τI, and the part of θ in H is g = Σ αᵢ k(xᵢ, ·), α = L'⁻¹θ.
+    Each row has a coordinate of its own beside H: φᵢ = (k(xᵢ, ·), √τ·eᵢ)/√(1 + τ), of norm one. Their inner
+    products are (K + τI)/(1 + τ), and the part of θ = Σ βᵢφᵢ in H is g = Σ αᵢ k(xᵢ, ·), α = β/√(1 + τ).
     Leaving the other part out cannot lengthen a difference, so the sensitivity is that of θ, exactly.
     """
     psi = problem.scores(offset)
     used = (problem.rho != 0) | (psi != 0)
     rows = problem.x[used]
-    factor = cholesky(kernel(rows, rows) + JITTER * np.eye(len(rows)), lower=True)
+    products = kernel(rows, rows)
+    products[np.diag_indices_from(products)] += JITTER
+    products /= 1 + JITTER
     sizes = {"n": problem.n, "score_bound": bound, "penalty": penalty}
     tolerance = GRADIENT_TOLERANCE * 2 * bound / problem.n
-    features = factor / math.sqrt(1 + JITTER)
-    theta = huber_minimiser(features, problem.rho[used], psi[used], tolerance=tolerance, **sizes)
+    beta = huber_coefficients(products, problem.rho[used], psi[used], tolerance=tolerance, **sizes)
     sensitivity = huber_sensitivity(
         neighbours=problem.neighbours, gradient_norm=tolerance, rows=problem.rows_per_person, **sizes
     )
-    return Fitted(kernel, rows, solve_triangular(factor, theta, trans="T", lower=True), sensitivity)
+    return Fitted(kernel, rows, beta / math.sqrt(1 + JITTER), sensitivity)
 
 
 def _ridge(kernel: "partial[np.ndarray]", problem: Problem, offset: float, bound: float, penalty: float) -> Fitted:

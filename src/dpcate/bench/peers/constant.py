@@ -71,6 +71,7 @@ CONSTANTS = (
         private=False,
         guarantee="none: reads the truth",
         library="dpcate",
+        code=("bench/peers/constant.py",),
         fit=_exact,
         no_interval="none: there is no doubt about the truth",
         note="the mean of the true effect at the test points",

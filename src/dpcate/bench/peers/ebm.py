@@ -15,8 +15,9 @@ from functools import partial
 
 import numpy as np
 
+from dpcate.bench.encoded import encoded
 from dpcate.bench.peers.method import DELTA, Case, Fitted, Method
-from dpcate.bench.printed import FLOOR, encoded
+from dpcate.bench.printed import FLOOR
 from dpcate.data import Rows, read_rows
 from dpcate.extras import require
 from dpcate.schema import Schema
@@ -110,6 +111,7 @@ EBM = tuple(
         private=True,
         guarantee="nominal: residuals are unclipped",
         library="interpret-core",
+        code=("bench/peers/ebm.py",),
         fit=partial(_fit, learner=learner),
         no_interval="none: DP-EBM has none",
         note="after Niu et al. 2022; budget under add-or-remove-one",

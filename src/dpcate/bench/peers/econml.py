@@ -48,6 +48,7 @@ def _method(name: str, make: Callable[[int], Any], no_interval: str) -> Method:
         private=False,
         guarantee="none: not private",
         library="econml",
+        code=("bench/peers/econml.py",),
         fit=partial(_fit, make=make, interval=not no_interval),
         no_interval=no_interval,
     )

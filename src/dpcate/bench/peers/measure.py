@@ -1,40 +1,41 @@
 """One method on one case: its errors, the coverage of its intervals, its seconds and its memory."""
 
-import time
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from dpcate.bench.memory import peak_bytes, reset_peak
 from dpcate.bench.peers import METHODS
 from dpcate.bench.peers.cases import Plan, case_of, settings
-from dpcate.bench.peers.method import DELTA
+from dpcate.bench.peers.method import CASES, DELTA, Case, Cost, timed
 from dpcate.bench.run import Job
 from dpcate.bench.versions import version_of
 
 
 def measure(method: str, dataset: str, n: int, epsilon: float | None, seed: int) -> dict[str, Any]:
-    """Seconds and memory are those of the fit: imports, data and questions do not count.
-
-    Memory is how far the fit raised the process's peak above what the process held before it (bench/memory.py).
-    """
+    """Seconds and memory are those of the fit: imports, data and questions do not count."""
     chosen, case = METHODS[method], case_of(dataset, n, seed)
-    before, start = reset_peak(), time.perf_counter()
-    fitted = chosen.fit(case, epsilon if epsilon is not None else np.inf, seed)
-    seconds, grown = time.perf_counter() - start, peak_bytes() - before
+    prepared, earlier = _prepared(method, case, seed)
+    fitted, own = timed(lambda: chosen.fit(prepared, epsilon if epsilon is not None else np.inf, seed))
+    cost = earlier + own
     effect = fitted.effect(case.points)
     result = {
         "pehe": float(np.sqrt(np.mean((effect - case.tau) ** 2))),
         "ate_error": float(abs(effect.mean() - case.tau.mean())),
-        "seconds": seconds,
-        "mebibytes": max(grown, 0) / 2**20,
+        "seconds": cost.seconds,
+        "mebibytes": cost.bytes / 2**20,
     }
     if fitted.interval is not None:
         low, high = fitted.interval(case.points)
         result["coverage"] = float(np.mean((low <= case.tau) & (case.tau <= high)))
         result["width"] = float(np.mean(high - low))
     return result
+
+
+@lru_cache(maxsize=len(METHODS))
+def _prepared(method: str, case: Case, seed: int) -> tuple[Any, Cost]:
+    return METHODS[method].prepare(case, seed)
 
 
 def jobs(plan: Plan, methods: tuple[str, ...]) -> Iterator[Job]:
@@ -47,5 +48,5 @@ def jobs(plan: Plan, methods: tuple[str, ...]) -> Iterator[Job]:
 
 def _job(method: str, dataset: str, n: int, epsilon: float | None, seed: int) -> Job:
     setting = {"method": method, "dataset": dataset, "n": n, "epsilon": epsilon, "seed": seed}
-    versions = {"library": version_of(METHODS[method].library), "delta": DELTA}
+    versions = {"library": METHODS[method].version, "cases": version_of("dpcate", CASES), "delta": DELTA}
     return Job({**setting, **versions}, measure, setting)

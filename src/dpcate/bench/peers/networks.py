@@ -6,13 +6,21 @@ arm. Replacing a row can move a person from one arm to the other, so the two tra
 
 import numpy as np
 
+from dpcate.bench.encoded import encoded
 from dpcate.bench.peers.method import DELTA, PROVEN, Case, Fitted, Method
-from dpcate.bench.printed import FLOOR, encoded
+from dpcate.bench.printed import FLOOR
 from dpcate.data import read_rows
 from dpcate.nuisance import FittedNuisances, NetworkNuisance, TrainingRows
 from dpcate.privacy import Accountant, Budget, Mechanisms, noise_source
 
 ARMS = ("outcome_control", "outcome_treated")
+CODE = (
+    "bench/peers/networks.py",
+    "models/network.py",
+    "nuisance/network.py",
+    "nuisance/targets.py",
+    "regress/dpsgd.py",
+)
 
 
 def _fit(case: Case, epsilon: float, seed: int) -> Fitted:
@@ -45,6 +53,7 @@ NETWORKS = (
         private=True,
         guarantee=PROVEN,
         library="dpcate",
+        code=CODE,
         fit=_fit,
         no_interval="none: a pair of networks has no interval",
     ),
