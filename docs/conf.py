@@ -21,7 +21,7 @@ include_patterns = [
     "CONTRIBUTING.md",
     "SECURITY.md",
 ]
-exclude_patterns = ["docs/conf.py", "docs/_templates", "docs/results/**", "site", ".*", "tests", "demo", "artifacts"]
+exclude_patterns = ["docs/conf.py", "docs/_templates", "site", ".*", "tests", "demo", "artifacts"]
 
 myst_heading_anchors = 3
 default_role = "literal"

@@ -83,3 +83,13 @@ def test_bad_calls_are_one_line(place, changes, more, message):
     assert result.stderr.startswith("error: ")
     assert result.stderr.count("\n") == 1
     assert message in result.stderr
+
+
+def test_diagnostics_are_priced(place):
+    result = plan(place, "--diagnostic", "overlap", "--diagnostic", "calibration", "--compare", "none", "--json")
+    shares = {(share["name"], share["rows"]): share["fraction"] for share in json.loads(result.stdout)["shares"]}
+    assert shares["overlap", "part 1 of 2"] == pytest.approx(dpcate.diagnostics.share_of("overlap"))
+    assert ("calibration", "part 2 of 2") in shares
+    refused = plan(place, "--diagnostic", "horoscope", "--compare", "none")
+    assert refused.returncode == 2
+    assert refused.stderr.count("\n") == 1

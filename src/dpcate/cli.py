@@ -13,6 +13,7 @@ from dpcate._version import __version__
 from dpcate.cli_answers import console, effect_records, effects_csv, print_release, release_facts
 from dpcate.cli_options import (
     Delta,
+    DiagnosticNames,
     Epsilon,
     Floor,
     LearnerName,
@@ -121,13 +122,7 @@ def fit(
     neighbours: NeighboursName = "replace-one",
     propensity_floor: Floor = 0.05,
     queries: Queries = None,
-    diagnostic: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="overlap, outcome, heterogeneity or calibration; repeat for several. Each is paid for.",
-            autocompletion=one_of("overlap", "outcome", "heterogeneity", "calibration"),
-        ),
-    ] = None,
+    diagnostic: DiagnosticNames = None,
     calibration: Annotated[
         str, typer.Option(help="proven, or paper for the printed formulas.", autocompletion=one_of("proven", "paper"))
     ] = "proven",

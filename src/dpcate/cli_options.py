@@ -32,3 +32,10 @@ NeighboursName = Annotated[
 ]
 Floor = Annotated[float, typer.Option(help="Propensities are kept this far from 0 and 1.")]
 Queries = Annotated[Path | None, typer.Option(help="Table of public points: effects are released at these only.")]
+DiagnosticNames = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="overlap, outcome, heterogeneity or calibration; repeat for several. Each is paid for.",
+        autocompletion=one_of("overlap", "outcome", "heterogeneity", "calibration"),
+    ),
+]

@@ -7,6 +7,7 @@ import typer
 
 from dpcate.cli_options import (
     Delta,
+    DiagnosticNames,
     Epsilon,
     Floor,
     LearnerName,
@@ -46,6 +47,7 @@ def plan(
     neighbours: NeighboursName = "replace-one",
     propensity_floor: Floor = 0.05,
     queries: Queries = None,
+    diagnostic: DiagnosticNames = None,
     compare: Annotated[
         str, typer.Option(help=f"Second stages to compare with, by commas; '{NOTHING}' for no comparison.")
     ] = "moments,features,kernel,network",
@@ -82,6 +84,7 @@ def plan(
             neighbours=neighbours,
             propensity_floor=propensity_floor,
             queries=queries,
+            diagnostics=diagnostic or (),
         )
         if plot is not None:
             report("width against ε", 1.0)

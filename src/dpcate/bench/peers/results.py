@@ -20,6 +20,7 @@ from dpcate.bench.versions import environment
 from dpcate.errors import InputError
 from dpcate.files import write_atomically
 
+TITLE = "dpcate next to its peers"
 INTRODUCTION = (
     "Medians over seeds; coverage is a mean. PEHE is the root mean squared error of the effect at points held out; in "
     "brackets, or as × best private peer, its ratio to the best method of others that claims privacy. The constant is "
@@ -66,7 +67,7 @@ def write_comparison(
             save_figure(folder, f"{kind}-{slug}", figure)
     write_atomically(folder / "peers.csv", csv_text(table).encode())
     write_atomically(folder / "peers.md", _markdown(table).encode())
-    page = page_html("dpcate next to its peers", INTRODUCTION, _sections(table, figures), _settings(plan))
+    page = page_html(TITLE, INTRODUCTION, _sections(table, figures), _settings(plan))
     write_atomically(folder / "peers.html", page.encode())
     return table
 
@@ -116,7 +117,11 @@ def _sections(table: Sequence[Cell], figures: dict[str, dict[str, Figure]]) -> l
 def _markdown(table: Sequence[Cell]) -> str:
     """The default at a glance, overviews, then every cell."""
     versions = ", ".join(f"{name} {version}" for name, version in environment().items())
-    parts = [f"{INTRODUCTION}\n\nMade with {versions}.\n", f"## At a glance\n\n{WORDS}\n", markdown(*glance(table))]
+    parts = [
+        f"# {TITLE}\n\n{INTRODUCTION}\n\nMade with {versions}.\n",
+        f"## At a glance\n\n{WORDS}\n",
+        markdown(*glance(table)),
+    ]
     for of_source in by_source(table):
         parts.append(f"## {_name(of_source[0])}\n\n![PEHE against the budget](pehe-{_slug(of_source[0])}.png)\n")
         parts.append(markdown(*overview(of_source)))
