@@ -20,7 +20,8 @@ from dpcate.regress.moments.sizes import Sizes, counted
 UNCENTRED = 0.06  # typical correlation between two basis functions that should have none
 SLOPE, SLOPE_VARIANCE, SLOPE_DRIFT = 0.85, 0.04, 0.005  # what clipping leaves of a score's response, a priori
 LEAST_SLOPE = 0.3
-LARGEST_SLOPE, LARGEST_UNKNOWN_SLOPE = 1.5, 8.0  # with the second moment released, and without: correlation steepens
+LARGEST_SLOPE = 8.0  # columns that go together steepen it, even if not among the terms whose second moment is known
+LEAST_EIGENVALUE = 0.3  # of a second moment: columns that hardly differ must not be told apart by their noise
 CORRELATED, CORRELATION = 0.15, 0.4  # how many pairs of terms are correlated, and how strongly
 SCALE_SPREAD = 0.3  # prior variance of a term's second moment around 1
 WORTH_DEEPENING = 0.3  # the probability from which a column may grow
@@ -167,8 +168,7 @@ def _with_slope(block: Block, last: Step | None, step: Step, row: int) -> Block:
     noise = (step.sd / step.direction[row, both]) ** 2 + (last.sd / last.direction[row, both]) ** 2
     seen, doubt = float((before - now) @ move[both]) / expected, float(noise @ move[both] ** 2) / expected**2
     prior = block.slope_variance + SLOPE_DRIFT
-    largest = LARGEST_SLOPE if gram else LARGEST_UNKNOWN_SLOPE
-    slope = float(np.clip(block.slope + (seen - block.slope) * prior / (prior + doubt), LEAST_SLOPE, largest))
+    slope = float(np.clip(block.slope + (seen - block.slope) * prior / (prior + doubt), LEAST_SLOPE, LARGEST_SLOPE))
     return dataclasses.replace(block, slope=slope, slope_variance=prior * doubt / (prior + doubt))
 
 
@@ -214,7 +214,7 @@ def _shrunk_gram(matrix: np.ndarray, sd: float, n: float) -> np.ndarray:
     own = 1 + (np.diag(matrix) - 1) * SCALE_SPREAD / (SCALE_SPREAD + 2 * noise)
     np.fill_diagonal(shrunk, np.clip(own, 0.3, 8.0))
     values, vectors = np.linalg.eigh(shrunk)
-    return (vectors * np.maximum(values, 0.1)) @ vectors.T
+    return (vectors * np.maximum(values, LEAST_EIGENVALUE)) @ vectors.T
 
 
 def water_filled(variance: np.ndarray, importance: np.ndarray, capacity: np.ndarray) -> np.ndarray:
