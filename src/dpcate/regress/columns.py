@@ -94,7 +94,13 @@ def _looked(known: _Known, rows: ColumnRows, mechanisms: Mechanisms, mu: float, 
     shift, doubt = gain * noisy.value[:q] * unit, known.doubt * (1 - gain)
     seen = noisy.value[q:] / SQUARES + 1
     ratio = (_GRID + shift[:, None] ** 2 + doubt[:, None]) / unit[:, None] ** 2
-    expected = ratio * chdtr(3, LARGEST_SQUARE / ratio) + LARGEST_SQUARE * chdtrc(1, LARGEST_SQUARE / ratio)
+    expected = cut_square(ratio)
     spread = noise / SQUARES**2 + 4 * (shift**2 * doubt + doubt**2 / 2) / unit**4
     likelihood = -0.5 * (seen[:, None] - expected) ** 2 / spread[:, None]
     return dataclasses.replace(known, mean=known.mean + shift, doubt=doubt, log_weights=known.log_weights + likelihood)
+
+
+def cut_square(variance: np.ndarray) -> np.ndarray:
+    """E[min(z², LARGEST_SQUARE)] of a normal z around zero."""
+    limit = LARGEST_SQUARE / variance
+    return variance * chdtr(3, limit) + LARGEST_SQUARE * chdtrc(1, limit)

@@ -8,9 +8,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpcate.models.basis import Basis
-from dpcate.regress.columns import ColumnMoments
-
 SIZE_SHARE = 0.04  # of a round, for the counts of residual sizes
 GENTLEST = 3.0  # how much less is clipped, at most, where sampling noise outweighs privacy noise (as a square)
 GRAM_SHARE = 0.07  # of a stage, for the second moment of the terms that matter
@@ -49,12 +46,6 @@ def first_degree(signal: float, width: int) -> int:
 def highest_degree(signal: float) -> int:
     """How far a column that matters may grow."""
     return 8 if signal > 300 else 4
-
-
-def first_basis(columns: ColumnMoments, signal: float) -> Basis:
-    """Every column standardised by its released moments."""
-    degree = first_degree(signal, len(columns.means))
-    return Basis.additive(columns.means, columns.sds, degree, highest_degree(signal))
 
 
 def gram_terms(signal: float) -> int:

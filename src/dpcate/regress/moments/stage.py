@@ -16,7 +16,7 @@ from dpcate.regress.moments.belief import Belief, Evidence, Prior
 from dpcate.regress.moments.rounds import Block, State, focused, played
 from dpcate.regress.moments.rows import MomentRows
 from dpcate.regress.moments.sizes import Sizes
-from dpcate.regress.moments.together import EffectStart
+from dpcate.regress.moments.together import EffectStart, first_basis
 from dpcate.regress.offset import private_offset
 from dpcate.regress.problem import Problem
 
@@ -101,7 +101,7 @@ def _from_offset(problem: Problem, mechanisms: Mechanisms, mu: float, signal: fl
     offset, columns = private_offset(problem, mechanisms, mu, name), problem.columns
     scale = min(offset.score_scale / problem.multiplier, problem.span)
     variance = offset.sd**2 + (offset.score_scale / offset.curvature) ** 2 / problem.n + (0.05 * scale) ** 2
-    basis, error = rules.first_basis(columns, signal), columns.mean_error
+    basis, error = first_basis(columns, signal), columns.mean_error
     prior = Prior(
         offset.value, variance, rules.trust(error) * scale * rules.EFFECT_SIZES, rules.EFFECT_COLUMNS, basis.width
     )

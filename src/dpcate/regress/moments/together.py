@@ -80,7 +80,7 @@ class Together:
 def fit_together(trial: TrialRows, mechanisms: Mechanisms, mu: float, name: str) -> Together:
     """π, then m and τ, spending μ in all."""
     worth = signal(trial.n, mu, trial.neighbours, trial.rows_per_person)
-    basis, error = rules.first_basis(trial.columns, worth), trial.columns.mean_error
+    basis, error = first_basis(trial.columns, worth), trial.columns.mean_error
     gram = rules.gram_terms(worth)
     shares = {
         "location": LOCATION_SHARE,
@@ -108,6 +108,12 @@ def fit_together(trial: TrialRows, mechanisms: Mechanisms, mu: float, name: str)
         label = f"{name}: round {number + 1}"
         state = played(state, rows, each, label, rules.EARLY, two_valued=trial.two_valued)
     return _together(state, propensity, place.centre, doubt, treated)
+
+
+def first_basis(columns: ColumnMoments, signal: float) -> Basis:
+    """Every column standardised by its released moments."""
+    degree = rules.first_degree(signal, len(columns.means))
+    return Basis.additive(columns.means, columns.sds, degree, rules.highest_degree(signal))
 
 
 def _propensity(
