@@ -7,7 +7,7 @@ from scipy.stats import norm
 
 from dpcate.regress.columns import LARGEST_SQUARE, cut_square
 from dpcate.regress.moments.belief import Belief
-from dpcate.regress.moments.stage import LAWS, SELECTION, _beyond, _selection
+from dpcate.regress.moments.stage import BEYOND, LAWS, SELECTION, SHARPER, _beyond, _selection
 
 
 @pytest.mark.parametrize("variance", [1e-3, 0.3, 1.0, 4.0, 60.0])
@@ -28,7 +28,8 @@ def test_degrees_beyond_are_an_average_over_laws(seed):
         sds = [np.sqrt(size * law[k] + variance[k]) for k in range(degrees)]
         chances.append(np.prod([norm.pdf(mean[k], scale=sds[k]) for k in range(degrees)]))
         tails.append(size * sum(law[degrees:]))
-    assert _beyond(mean, variance) == pytest.approx(np.average(tails, weights=chances))
+    weighed = np.average(tails, weights=np.power(chances, SHARPER))
+    assert _beyond(mean, variance) == pytest.approx(BEYOND * weighed)
 
 
 def test_laws_fall_as_their_closed_forms_say():

@@ -13,13 +13,14 @@ import functools
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import expit
 
 from dpcate.models.basis import Term
 
 DECAY = 2.5  # a term of degree k has k^−2.5 of its line's variance
 PAIR_SIZE = 0.25  # of the variance of single terms
 PAIRS_THAT_MATTER = 0.5  # relative to columns
-PROPAGATIONS = 6
+PROPAGATIONS, SETTLED = 6, 0.01  # at most so many; a change of so many sds is none
 FEW = 3.0  # columns that matter, up to which each may have the full size
 UNSEEN = 1e30  # the variance of what was not observed
 
@@ -97,9 +98,10 @@ class Evidence:
         on = precision > 0
         noise = np.where(on, 1 / np.maximum(precision, 1 / UNSEEN), UNSEEN)
         observed = np.where(on, weighted * noise, 0.0)
+        slabs = _Slabs(terms, self.prior)
         if self.gram is None:
-            return _posterior(observed, noise + sampling, terms, self.prior)
-        return _propagated(observed, noise, sampling, terms, self.prior, self.gram)
+            return slabs.posterior(observed, noise + sampling)
+        return _propagated(observed, noise, sampling, slabs, self.gram)
 
 
 @dataclass(frozen=True)
@@ -110,11 +112,11 @@ class _Layout:
     member: np.ndarray
     pair: np.ndarray
     shape: np.ndarray
-    constant: np.ndarray
 
 
 @functools.lru_cache(maxsize=64)
 def _layout(terms: tuple[Term, ...]) -> _Layout:
+    """The first term is the constant, which is in no group."""
     keys = [tuple(column for column, _ in term) for term in terms]
     groups = sorted({key for key in keys if key}, key=lambda key: (len(key), key))
     number = {key: position for position, key in enumerate(groups)}
@@ -125,45 +127,51 @@ def _layout(terms: tuple[Term, ...]) -> _Layout:
     degrees = np.array([np.prod([degree for _, degree in term]) if term else 1.0 for term in terms])
     shape = degrees**-DECAY * np.array([PAIR_SIZE if len(term) > 1 else 1.0 for term in terms])
     return _Layout(
-        groups=groups,
-        member=member,
-        pair=np.array([len(key) > 1 for key in groups], dtype=bool),
-        shape=shape,
-        constant=np.array([not key for key in keys]),
+        groups=groups, member=member, pair=np.array([len(key) > 1 for key in groups], dtype=bool), shape=shape
     )
 
 
-def _posterior(observed: np.ndarray, noise: np.ndarray, terms: tuple[Term, ...], prior: Prior) -> Belief:
-    """Independent observations: exact, by averaging over the grid of sizes and numbers of columns."""
-    layout = _layout(terms)
-    constant = layout.constant
-    centred = observed - np.where(constant, prior.centre, 0.0)
-    size, likely = prior.grid()
-    slab = np.where(constant, prior.variance, size[:, None] ** 2 * layout.shape)
-    ratio = slab / noise
-    evidence = 0.5 * (centred**2 / noise * ratio / (1 + ratio) - np.log1p(ratio))
-    likely = likely[:, None] * np.where(layout.pair, PAIRS_THAT_MATTER, 1.0)
-    log_odds = np.log(likely / (1 - likely)) + evidence @ layout.member
-    weight = (np.log1p(-likely) + np.logaddexp(0, log_odds)).sum(axis=1)
-    weight = np.exp(weight - weight.max())
-    weight /= weight.sum()
-    included = weight[:, None] / (1 + np.exp(-np.clip(log_odds, -30, 30)))
-    share = np.where(constant, weight[:, None], included @ layout.member.T)
-    mean = centred * ratio / (1 + ratio)
-    first = (share * mean).sum(axis=0)
-    second = (share * (slab / (1 + ratio) + mean**2)).sum(axis=0)
-    matters = dict(zip(layout.groups, included.sum(axis=0).tolist(), strict=True))
-    variance = np.maximum(second - first**2, 1e-14)
-    return Belief(first + np.where(constant, prior.centre, 0.0), variance, None, matters)
+class _Slabs:
+    """The prior of given terms at every point of its grid, and the posterior under independent observations."""
+
+    def __init__(self, terms: tuple[Term, ...], prior: Prior) -> None:
+        self._layout = _layout(terms)
+        size, likely = prior.grid()
+        self._centre = prior.centre
+        self._variance = np.outer(size**2, self._layout.shape)
+        self._variance[:, 0] = prior.variance
+        likely = likely[:, None] * np.where(self._layout.pair, PAIRS_THAT_MATTER, 1.0)
+        self._log_odds = np.log(likely / (1 - likely))
+        self._log_none = np.log1p(-likely).sum(axis=1)
+
+    def posterior(self, observed: np.ndarray, noise: np.ndarray) -> Belief:
+        """Exact, by averaging over the grid of sizes and numbers of columns."""
+        member = self._layout.member
+        centred = observed.copy()
+        centred[0] -= self._centre
+        ratio = self._variance / noise
+        gain = ratio / (1 + ratio)
+        log_odds = self._log_odds + (0.5 * (centred**2 / noise * gain - np.log1p(ratio))) @ member
+        weight = self._log_none + np.logaddexp(0, log_odds).sum(axis=1)
+        weight = np.exp(weight - weight.max())
+        weight /= weight.sum()
+        included = weight[:, None] * expit(log_odds)
+        share = included @ member.T
+        share[:, 0] = weight
+        mean = centred * gain
+        first = (share * mean).sum(axis=0)
+        second = (share * (noise * gain + mean**2)).sum(axis=0)
+        variance = np.maximum(second - first**2, 1e-14)
+        first[0] += self._centre
+        matters = dict(zip(self._layout.groups, included.sum(axis=0).tolist(), strict=True))
+        return Belief(first, variance, None, matters)
 
 
-def _propagated(
-    observed: np.ndarray, noise: np.ndarray, sampling: float, terms: tuple[Term, ...], prior: Prior, gram: Gram
-) -> Belief:
-    """Correlated terms: each sees the others through a normal stand-in for their posterior, a few times over."""
+def _propagated(observed: np.ndarray, noise: np.ndarray, sampling: float, slabs: _Slabs, gram: Gram) -> Belief:
+    """Correlated terms: each sees the others through a normal stand-in for their posterior, until that settles."""
     chosen, matrix = gram.chosen, gram.matrix
     cavity_mean, cavity_noise = observed.copy(), noise + sampling
-    belief = _posterior(cavity_mean, cavity_noise, terms, prior)
+    belief = slabs.posterior(cavity_mean, cavity_noise)
     weighing = matrix @ np.linalg.inv(np.diag(noise[chosen]) + sampling * matrix)
     information, pull = weighing @ matrix, weighing @ observed[chosen]
     site, site_pull = _site(belief, cavity_mean, cavity_noise, chosen)
@@ -173,7 +181,9 @@ def _propagated(
         precision = np.maximum(1 / spread - site, 1e-8)
         cavity_noise[chosen] = 1 / precision
         cavity_mean[chosen] = (mean / spread - site_pull) / precision
-        belief = _posterior(cavity_mean, cavity_noise, terms, prior)
+        before, belief = belief, slabs.posterior(cavity_mean, cavity_noise)
+        if (np.abs(belief.mean - before.mean) < SETTLED * np.sqrt(belief.variance)).all():
+            break
         new_site, new_pull = _site(belief, cavity_mean, cavity_noise, chosen)
         site, site_pull = np.sqrt(site * new_site), (site_pull + new_pull) / 2
     correlation = covariance / np.sqrt(np.outer(spread, spread))

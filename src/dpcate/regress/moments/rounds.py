@@ -218,14 +218,13 @@ def _shrunk_gram(matrix: np.ndarray, sd: float, n: float) -> np.ndarray:
 
 
 def water_filled(variance: np.ndarray, importance: np.ndarray, capacity: np.ndarray) -> np.ndarray:
-    """argmin over w ≥ 0, Σw = 1, of Σ importanceⱼ / (1/varianceⱼ + capacityⱼ·wⱼ), by bisection on the level."""
+    """argmin over w ≥ 0, Σw = 1, of Σ importanceⱼ / (1/varianceⱼ + capacityⱼ·wⱼ).
+
+    The solution is  wⱼ = max(level·riseⱼ − startⱼ, 0);  entries become positive in the order of startⱼ/riseⱼ.
+    """
     start, rise = 1 / np.maximum(variance, 1e-12) / capacity, np.sqrt(importance / capacity)
-    low, high = 0.0, float(((1 + start) / rise).max())
-    for _ in range(100):
-        level = (low + high) / 2
-        if np.maximum(level * rise - start, 0.0).sum() > 1:
-            high = level
-        else:
-            low = level
-    weight = np.maximum(high * rise - start, 0.0)
+    order = np.argsort(start / rise, kind="stable")
+    levels = (1 + np.cumsum(start[order])) / np.cumsum(rise[order])
+    filled = int(np.flatnonzero(levels > (start / rise)[order])[-1])
+    weight = np.maximum(levels[filled] * rise - start, 0.0)
     return weight / weight.sum()

@@ -23,6 +23,7 @@ from dpcate.regress.problem import Problem
 CONSTANT_SHARE = 0.06  # of μ², for the constant before the rounds
 ROUNDS_ON, ROUNDS_ANEW = 5, 7  # going on from a first stage, and starting anew
 SELECTION, CLIPPED, OFF_CENTRE = 6.0, 2.0, 0.05  # what intervals lack without them on tuning trials
+BEYOND, SHARPER = 1.5, 2.0  # likewise; an interval is a quantile, which unlikely laws matter less to than to a variance
 _DEGREES = np.arange(1.0, 65.0)
 LAWS = np.array(  # how the energy of degrees falls: of jumps, of kinks, of waves, of gentle curves
     [_DEGREES**-2, _DEGREES**-3, np.exp(_DEGREES * np.log(4) - 2 * gammaln(_DEGREES + 1)), 0.25**_DEGREES]
@@ -150,5 +151,5 @@ def _beyond(mean: np.ndarray, variance: np.ndarray) -> float:
     size = (mean**2 + variance).sum() / within.sum(axis=1)
     expected = size[:, None] * within + variance
     fit = -0.5 * (mean**2 / expected + np.log(expected)).sum(axis=1)
-    weight = np.exp(fit - fit.max())
-    return float(weight @ (size * LAWS[:, len(mean) :].sum(axis=1)) / weight.sum())
+    weight = np.exp(SHARPER * (fit - fit.max()))
+    return BEYOND * float(weight @ (size * LAWS[:, len(mean) :].sum(axis=1)) / weight.sum())
