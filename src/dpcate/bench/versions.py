@@ -11,7 +11,7 @@ from pathlib import Path
 import dpcate
 
 SHOWN = ("dpcate", "numpy", "scipy", "scikit-learn", "jax", "interpret-core", "econml", "causallib")
-_NO_NUMBERS = ("bench", "cli*.py", "plots.py", "report", "web")  # what cannot change an estimate
+_NO_NUMBERS = ("bench", "cli*.py", "planning", "plots.py", "report", "web")  # what cannot change an estimate
 _ROOT = Path(dpcate.__file__).parent
 
 
