@@ -3,33 +3,33 @@ import itertools
 import numpy as np
 import pytest
 
-from dpcate.regress.moments.belief import Evidence, Gram, Observation, Prior
+from dpcate.regress.moments.belief import LAWS, Evidence, Gram, Observation, Prior, fallen, falling
 
 TERMS = ((), ((0, 1),), ((0, 2),), ((1, 1),))
 PRIOR = Prior(centre=0.5, variance=0.3, sizes=np.array([0.4, 1.0]), columns=np.array([0.5, 0.8]), width=2)
 GROUPS = {(0,): [1, 2], (1,): [3]}
-SHAPE = np.array([1.0, 1.0, 2.0**-2.5, 1.0])
+SHAPES = np.array([[1.0, 1.0, 2.0**-2, 1.0], [1.0, 1.0, 1.0, 1.0], [1.0, 1.0, 0.12, 1.0]])  # of jumps, waves, curves
 
 
 def enumerated(observed, covariance, design):
-    """The posterior by brute force: every size, every number of columns, every subset; normal algebra within."""
+    """The posterior by brute force: every size, number of columns, subset and law of each; normal algebra within."""
     weights, means, seconds, included = [], [], [], []
     for size, columns in itertools.product(PRIOR.sizes, PRIOR.columns):
         likely = min(0.5, columns / PRIOR.width)
-        for chosen in itertools.product([False, True], repeat=2):
+        for laws in itertools.product([None, 0, 1, 2], repeat=2):
             slab = np.array([PRIOR.variance, *np.zeros(3)])
-            for inside, terms in zip(chosen, GROUPS.values(), strict=True):
-                slab[terms] = inside * size**2 * SHAPE[terms]
+            for law, terms in zip(laws, GROUPS.values(), strict=True):
+                slab[terms] = 0.0 if law is None else size**2 * SHAPES[law][terms]
             centre = np.array([PRIOR.centre, 0, 0, 0])
             total = covariance + design @ np.diag(slab) @ design.T
             miss = observed - design @ centre
             log = -0.5 * miss @ np.linalg.solve(total, miss) - 0.5 * np.linalg.slogdet(total)[1]
             gain = np.diag(slab) @ design.T @ np.linalg.inv(total)
             mean, left = centre + gain @ miss, np.diag(slab) - gain @ design @ np.diag(slab)
-            weights.append(log + sum(np.log(likely if inside else 1 - likely) for inside in chosen))
+            weights.append(log + sum(np.log(1 - likely if law is None else likely * LAWS[law]) for law in laws))
             means.append(mean)
             seconds.append(np.diag(left) + mean**2)
-            included.append(chosen)
+            included.append([law is not None for law in laws])
     weights = np.exp(np.array(weights) - max(weights))
     weights /= weights.sum()
     mean = weights @ np.array(means)
@@ -83,3 +83,29 @@ def test_terms_that_came_later_keep_their_prior():
     belief = Evidence(PRIOR, (seen,)).belief(TERMS, 0.0)
     assert belief.mean[3] == pytest.approx(0.0, abs=1e-12)
     assert belief.variance[3] > 0.05
+
+
+@pytest.mark.parametrize("highest", range(1, 9))
+def test_degrees_beyond_the_basis_are_the_sums_of_their_laws(highest):
+    whole = np.array([np.pi**2 / 6, (np.i0(4.0) - 1) / 4, 1 / (1 - 0.12)])  # zeta, Bessel and geometric series
+    within = falling(np.arange(1.0, highest + 1)).sum(axis=1)
+    np.testing.assert_allclose(fallen(np.array([float(highest)]))[:, 0], whole - within, rtol=1e-6, atol=1e-12)
+
+
+def test_what_lies_beyond_is_large_for_jumps_and_small_for_curves():
+    terms = ((), *(((0, k),) for k in range(1, 9)))
+    degrees = np.arange(1, 9)
+    jump, curve = 0.9 / degrees, 0.9 * 0.3 ** (degrees - 1)
+
+    def beyond(coefficients):
+        seen = Observation(step=np.r_[0.0, coefficients], start=np.zeros(9), precision=np.full(9, 1e4))
+        return Evidence(PRIOR, (seen,)).belief(terms, 1e-4).beyond
+
+    left = 0.81 * (np.pi**2 / 6 - (degrees**-2.0).sum())
+    assert left / 3 < beyond(jump) < 3 * left
+    assert beyond(curve) < left / 100
+
+
+def test_a_column_of_two_values_has_nothing_beyond():
+    seen = Observation(step=np.array([0.0, 1.0]), start=np.zeros(2), precision=np.full(2, 100.0))
+    assert Evidence(PRIOR, (seen,)).belief(((), ((0, 1),)), 0.01).beyond == 0.0

@@ -1,8 +1,9 @@
 """From noisy observations of coefficients to a belief about them: spike-and-slab Bayes, functions of released numbers.
 
 Prior: each column (and each pair of columns) matters or not; if it does, its terms are normal with a variance that
-falls with their degree. How large effects are and how many columns matter is not known: a small grid of both is
-averaged over by its evidence, so heterogeneity is claimed only where the releases show it.
+falls with their degree, by one of two laws: slowly, as for functions with jumps, or fast, as for gentle curves. How
+large effects are and how many columns matter is not known: a small grid of both is averaged over by its evidence, so
+heterogeneity is claimed only where the releases show it.
 
 A round t observes  h_t = step_t + G·θ_t  of  G·θ,  G being the second moment of the basis: the identity, but for terms
 whose second moment was released. Within those, the posterior is found by expectation propagation.
@@ -10,14 +11,16 @@ whose second moment was released. Within those, the posterior is found by expect
 
 import dataclasses
 import functools
+import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import gamma, zeta
 
 from dpcate.models.basis import Term
 
-DECAY = 2.5  # a term of degree k has k^−2.5 of its line's variance
+JUMPS, GENTLE = 2.0, 0.12  # a term of degree k has k^−2, or 0.12^(k−1), of its line's variance
+LAWS = np.array([0.45, 0.05, 0.5])  # how likely jumps, waves and gentle curves are
 PAIR_SIZE = 0.25  # of the variance of single terms
 PAIRS_THAT_MATTER = 0.5  # relative to columns
 PROPAGATIONS, SETTLED = 6, 0.01  # at most so many; a change of so many sds is none
@@ -66,12 +69,14 @@ class Gram:
 
 @dataclass(frozen=True)
 class Belief:
-    """Mean and variance of each coefficient, correlations within the Gram's terms, and what matters."""
+    """Mean and variance of each coefficient, correlations within the Gram's terms, what matters, and the variance of
+    degrees beyond the basis."""
 
     mean: np.ndarray
     variance: np.ndarray
     correlation: np.ndarray | None
     matters: dict[tuple[int, ...], float]
+    beyond: float
 
 
 @dataclass(frozen=True)
@@ -106,17 +111,18 @@ class Evidence:
 
 @dataclass(frozen=True)
 class _Layout:
-    """Which terms share a fate, and each term's part of its line's variance."""
+    """Which terms share a fate; by law, each term's part of its line's variance, and what lies beyond the terms."""
 
     groups: list[tuple[int, ...]]
     member: np.ndarray
     pair: np.ndarray
     shape: np.ndarray
+    beyond: np.ndarray
 
 
 @functools.lru_cache(maxsize=64)
 def _layout(terms: tuple[Term, ...]) -> _Layout:
-    """The first term is the constant, which is in no group."""
+    """The first term is the constant, which is in no group. A column of one degree has two values, hence no others."""
     keys = [tuple(column for column, _ in term) for term in terms]
     groups = sorted({key for key in keys if key}, key=lambda key: (len(key), key))
     number = {key: position for position, key in enumerate(groups)}
@@ -124,47 +130,73 @@ def _layout(terms: tuple[Term, ...]) -> _Layout:
     for row, key in enumerate(keys):
         if key:
             member[row, number[key]] = 1.0
-    degrees = np.array([np.prod([degree for _, degree in term]) if term else 1.0 for term in terms])
-    shape = degrees**-DECAY * np.array([PAIR_SIZE if len(term) > 1 else 1.0 for term in terms])
+    degrees = np.array([math.prod(degree for _, degree in term) for term in terms], dtype=float)
+    sizes = np.array([PAIR_SIZE if len(term) > 1 else 1.0 for term in terms])
+    pair, highest = np.array([len(key) > 1 for key in groups], dtype=bool), (member * degrees[:, None]).max(axis=0)
     return _Layout(
-        groups=groups, member=member, pair=np.array([len(key) > 1 for key in groups], dtype=bool), shape=shape
+        groups=groups,
+        member=member,
+        pair=pair,
+        shape=sizes * falling(degrees),
+        beyond=np.where(pair | (highest == 1), 0.0, fallen(highest)),
     )
 
 
+def falling(degree: np.ndarray) -> np.ndarray:
+    """By law, the variance of terms of a degree relative to the line's: of jumps, of waves, of gentle curves."""
+    waves = 4.0 ** (degree - 1) / gamma(degree + 1) ** 2
+    return np.array([degree**-JUMPS, waves, GENTLE ** (degree - 1)])
+
+
+def fallen(degree: np.ndarray) -> np.ndarray:
+    """The sums of `falling` over all higher degrees."""
+    waves = sum(falling(degree + more)[1] for more in range(1, 20))
+    return np.array([zeta(JUMPS, degree + 1), waves, GENTLE**degree / (1 - GENTLE)])
+
+
 class _Slabs:
-    """The prior of given terms at every point of its grid, and the posterior under independent observations."""
+    """The prior of given terms by law and at every point of its grid; the posterior under independent observations."""
 
     def __init__(self, terms: tuple[Term, ...], prior: Prior) -> None:
         self._layout = _layout(terms)
         size, likely = prior.grid()
         self._centre = prior.centre
-        self._variance = np.outer(size**2, self._layout.shape)
-        self._variance[:, 0] = prior.variance
+        self._line = size[:, None] ** 2
+        self._variance = self._line * self._layout.shape[:, None]
+        self._variance[..., 0] = prior.variance
         likely = likely[:, None] * np.where(self._layout.pair, PAIRS_THAT_MATTER, 1.0)
-        self._log_odds = np.log(likely / (1 - likely))
+        self._log_odds = np.log(LAWS[:, None, None] * likely / (1 - likely))
         self._log_none = np.log1p(-likely).sum(axis=1)
 
     def posterior(self, observed: np.ndarray, noise: np.ndarray) -> Belief:
-        """Exact, by averaging over the grid of sizes and numbers of columns."""
+        """Exact, by averaging over the grid of sizes and numbers of columns, and over each column's laws."""
         member = self._layout.member
         centred = observed.copy()
         centred[0] -= self._centre
         ratio = self._variance / noise
         gain = ratio / (1 + ratio)
         log_odds = self._log_odds + (0.5 * (centred**2 / noise * gain - np.log1p(ratio))) @ member
-        weight = self._log_none + np.logaddexp(0, log_odds).sum(axis=1)
+        log_either = np.logaddexp(0, np.logaddexp.reduce(log_odds, axis=0))
+        weight = self._log_none + log_either.sum(axis=1)
         weight = np.exp(weight - weight.max())
         weight /= weight.sum()
-        included = weight[:, None] * expit(log_odds)
+        included = weight[:, None] * np.exp(log_odds - log_either)
         share = included @ member.T
-        share[:, 0] = weight
+        share[..., 0] = LAWS[:, None] * weight
         mean = centred * gain
-        first = (share * mean).sum(axis=0)
-        second = (share * (noise * gain + mean**2)).sum(axis=0)
+        first = (share * mean).sum(axis=(0, 1))
+        second = (share * (noise * gain + mean**2)).sum(axis=(0, 1))
         variance = np.maximum(second - first**2, 1e-14)
         first[0] += self._centre
-        matters = dict(zip(self._layout.groups, included.sum(axis=0).tolist(), strict=True))
-        return Belief(first, variance, None, matters)
+        matters = dict(zip(self._layout.groups, included.sum(axis=(0, 1)).tolist(), strict=True))
+        return Belief(first, variance, None, matters, self._beyond(included))
+
+    def _beyond(self, included: np.ndarray) -> float:
+        """What degrees beyond the terms add to a variance; an unlikely law matters less to a quantile than to that."""
+        chance = np.maximum(included.sum(axis=1), 1e-300)
+        tail = (included * self._line).sum(axis=1) / chance * self._layout.beyond
+        sharper = chance**2 / (chance**2).sum(axis=0)
+        return float((chance.sum(axis=0) * (sharper * tail).sum(axis=0)).sum())
 
 
 def _propagated(observed: np.ndarray, noise: np.ndarray, sampling: float, slabs: _Slabs, gram: Gram) -> Belief:

@@ -24,7 +24,8 @@ LARGEST_SLOPE = 8.0  # columns that go together steepen it, even if not among th
 LEAST_EIGENVALUE = 0.3  # of a second moment: columns that hardly differ must not be told apart by their noise
 CORRELATED, CORRELATION = 0.15, 0.4  # how many pairs of terms are correlated, and how strongly
 SCALE_SPREAD = 0.3  # prior variance of a term's second moment around 1
-WORTH_DEEPENING = 0.3  # the probability from which a column may grow
+WORTH_DEEPENING, SURE = 0.3, 0.9  # the probability from which a column may grow, and from which it does
+EVEN = 0.2  # the least sd, and the largest distance of the mean from the middle, of a column that fills its range
 
 
 @dataclass(frozen=True)
@@ -172,12 +173,25 @@ def _with_slope(block: Block, last: Step | None, step: Step, row: int) -> Block:
     return dataclasses.replace(block, slope=slope, slope_variance=prior * doubt / (prior + doubt))
 
 
+def deepened(state: State) -> State:
+    """With all degrees of the columns that very likely matter to the effect and fill their ranges evenly.
+
+    Of such columns the basis is nearly orthonormal, so that no second moment is needed; which degrees count their law
+    will tell. Elsewhere high degrees may go together so closely that steps overshoot.
+    """
+    basis, matters = state.basis, state.beliefs[-1].matters
+    even = (basis.sds > EVEN) & (np.abs(basis.means - 0.5) < EVEN)
+    deep = [j for j in range(basis.width) if even[j] and matters[(j,)] > SURE]
+    return dataclasses.replace(state, basis=basis.grown([], deep), last=None)
+
+
 def focused(state: State, rows: MomentRows, count: int, mu: float, name: str) -> State:
     """Release the second moment of the terms that matter most, so that columns which go together cease to mislead.
 
-    Products between such columns, and higher degrees of them, join the basis if they are among those terms: outside,
-    where nothing is known of how they go together with the rest, they would do more harm than good.
+    Products between such columns, and higher degrees of columns that may matter, join the basis if they are among those
+    terms: outside, where nothing is known of how they go together with the rest, they would do more harm than good.
     """
+    state = deepened(state)
     candidate = dataclasses.replace(state, basis=_grown(state), last=None)
     size = (candidate.mean**2 + candidate.variance).sum(axis=0)
     best = set((1 + np.argsort(-size[1:], kind="stable")[:count]).tolist())
@@ -193,7 +207,7 @@ def focused(state: State, rows: MomentRows, count: int, mu: float, name: str) ->
 
 
 def _grown(state: State) -> Basis:
-    """With products between the columns that matter most, and all degrees of those that very likely matter."""
+    """With products between the columns that matter most, and all degrees of those that may matter."""
     importance = np.zeros(state.basis.width)
     for term, size in zip(state.basis.terms, (state.mean**2 + state.variance).sum(axis=0), strict=True):
         if len(term) == 1:

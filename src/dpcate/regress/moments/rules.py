@@ -15,6 +15,7 @@ GRAM_NOISE = 0.3  # its largest tolerated noise, as a spectral norm
 FEWEST_GRAM = 4
 CENTRED = 1.0  # an error of a column's mean, in sds, at which half of the prior size is given up
 PAIRED_COLUMNS = 5
+HIGHEST_DEGREE = 8  # how far a column that matters may grow
 EFFECT_SIZES = np.array([0.12, 0.25, 0.5, 1.0])  # of a column's line, in units of the outcome's scale
 OUTCOME_SIZES = np.array([0.12, 0.25, 0.5, 1.0])
 PROPENSITY_SIZES = np.array([0.03, 0.06, 0.12, 0.24])
@@ -41,11 +42,6 @@ def trust(mean_error: float) -> float:
 def first_degree(signal: float, width: int) -> int:
     """Degree 4 at once where columns are few or the budget large; others may grow it later."""
     return 4 if width <= 5 or signal > 600 * width else 3
-
-
-def highest_degree(signal: float) -> int:
-    """How far a column that matters may grow."""
-    return 8 if signal > 300 else 4
 
 
 def gram_terms(signal: float) -> int:

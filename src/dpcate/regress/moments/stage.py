@@ -5,15 +5,13 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import gammaln
 
 from dpcate.errors import InputError
-from dpcate.models.basis import Basis
 from dpcate.models.moments import MomentsModel
 from dpcate.privacy import Mechanisms
 from dpcate.regress.moments import rules
 from dpcate.regress.moments.belief import Belief, Evidence, Prior
-from dpcate.regress.moments.rounds import Block, State, focused, played
+from dpcate.regress.moments.rounds import Block, State, deepened, focused, played
 from dpcate.regress.moments.rows import MomentRows
 from dpcate.regress.moments.sizes import Sizes
 from dpcate.regress.moments.together import EffectStart, first_basis
@@ -22,12 +20,7 @@ from dpcate.regress.problem import Problem
 
 CONSTANT_SHARE = 0.06  # of μ², for the constant before the rounds
 ROUNDS_ON, ROUNDS_ANEW = 5, 7  # going on from a first stage, and starting anew
-SELECTION, CLIPPED, OFF_CENTRE = 6.0, 2.0, 0.05  # what intervals lack without them on tuning trials
-BEYOND, SHARPER = 1.5, 2.0  # likewise; an interval is a quantile, which unlikely laws matter less to than to a variance
-_DEGREES = np.arange(1.0, 65.0)
-LAWS = np.array(  # how the energy of degrees falls: of jumps, of kinks, of waves, of gentle curves
-    [_DEGREES**-2, _DEGREES**-3, np.exp(_DEGREES * np.log(4) - 2 * gammaln(_DEGREES + 1)), 0.25**_DEGREES]
-)
+WITHIN, SELECTION, CLIPPED, OFF_CENTRE, BEYOND = 0.8, 4.8, 2.0, 0.05, 1.5  # what intervals take on tuning trials
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +46,7 @@ class Moments:
         return _model(state, state.beliefs[0], problem.start.confounding if on else 0.0)
 
     def _on(self, problem: Problem, rows: MomentRows, mu: float, name: str) -> State:
-        state = _continued(problem, problem.start)
+        state = deepened(_continued(problem, problem.start))
         rows.describe(state.basis)
         rounds = self.rounds or ROUNDS_ON
         for number in range(rounds):
@@ -125,31 +118,11 @@ def _model(state: State, belief: Belief, confounding: float) -> MomentsModel:
         variances=variances.tolist(),
         correlated=[] if gram is None else gram.chosen.tolist(),
         correlation=[] if belief.correlation is None else belief.correlation.tolist(),
-        truncation_variance=_truncation(basis, belief),
+        truncation_variance=BEYOND * belief.beyond,
     )
 
 
 def _selection(belief: Belief) -> float:
-    """By how much variances are too small where columns are half chosen: most where half of the energy is known."""
+    """What variances are too small by where columns are half chosen: most where half of the energy is known."""
     known, unknown = float((belief.mean[1:] ** 2).sum()), float(belief.variance[1:].sum())
-    return 1 + SELECTION * known * unknown / (known + unknown) ** 2
-
-
-def _truncation(basis: Basis, belief: Belief) -> float:
-    """The variance of degrees beyond the basis, column by column, by laws through the degrees within it."""
-    total = 0.0
-    for column in range(basis.width):
-        own = [row for row, term in enumerate(basis.terms) if len(term) == 1 and term[0][0] == column]
-        if len(own) > 1:
-            total += _beyond(belief.mean[own], belief.variance[own])
-    return total
-
-
-def _beyond(mean: np.ndarray, variance: np.ndarray) -> float:
-    """The energy beyond the last of these degrees, each law weighing as well as it fits."""
-    within = LAWS[:, : len(mean)]
-    size = (mean**2 + variance).sum() / within.sum(axis=1)
-    expected = size[:, None] * within + variance
-    fit = -0.5 * (mean**2 / expected + np.log(expected)).sum(axis=1)
-    weight = np.exp(SHARPER * (fit - fit.max()))
-    return BEYOND * float(weight @ (size * LAWS[:, len(mean) :].sum(axis=1)) / weight.sum())
+    return WITHIN + SELECTION * known * unknown / (known + unknown) ** 2

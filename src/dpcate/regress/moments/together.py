@@ -113,7 +113,7 @@ def fit_together(trial: TrialRows, mechanisms: Mechanisms, mu: float, name: str)
 def first_basis(columns: ColumnMoments, signal: float) -> Basis:
     """Every column standardised by its released moments."""
     degree = rules.first_degree(signal, len(columns.means))
-    return Basis.additive(columns.means, columns.sds, degree, rules.highest_degree(signal))
+    return Basis.additive(columns.means, columns.sds, degree, rules.HIGHEST_DEGREE)
 
 
 def _propensity(
