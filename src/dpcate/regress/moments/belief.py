@@ -1,9 +1,9 @@
 """From noisy observations of coefficients to a belief about them: spike-and-slab Bayes, functions of released numbers.
 
 Prior: each column (and each pair of columns) matters or not; if it does, its terms are normal with a variance that
-falls with their degree, by one of two laws: slowly, as for functions with jumps, or fast, as for gentle curves. How
-large effects are and how many columns matter is not known: a small grid of both is averaged over by its evidence, so
-heterogeneity is claimed only where the releases show it.
+falls with their degree by one of three laws: slowly, as for functions with jumps; late, as for waves; or fast, as for
+gentle curves. How large effects are and how many columns matter is not known: a small grid of both is averaged over by
+its evidence, so heterogeneity is claimed only where the releases show it.
 
 A round t observes  h_t = step_t + G·θ_t  of  G·θ,  G being the second moment of the basis: the identity, but for terms
 whose second moment was released. Within those, the posterior is found by expectation propagation.
@@ -19,7 +19,7 @@ from scipy.special import gamma, zeta
 
 from dpcate.models.basis import Term
 
-JUMPS, GENTLE = 2.0, 0.12  # a term of degree k has k^−2, or 0.12^(k−1), of its line's variance
+JUMPS, GENTLE = 2.0, 0.12  # a term of degree k has k^−2, 4^(k−1)/k!² or 0.12^(k−1) of its line's variance
 LAWS = np.array([0.45, 0.05, 0.5])  # how likely jumps, waves and gentle curves are
 PAIR_SIZE = 0.25  # of the variance of single terms
 PAIRS_THAT_MATTER = 0.5  # relative to columns
