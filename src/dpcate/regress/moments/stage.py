@@ -123,6 +123,6 @@ def _model(state: State, belief: Belief, confounding: float) -> MomentsModel:
 
 
 def _selection(belief: Belief) -> float:
-    """What variances are to be multiplied by: most where half of the energy is known, so that columns are half chosen."""
+    """What multiplies variances: most where half of the energy is known, so that columns are half chosen."""
     known, unknown = float((belief.mean[1:] ** 2).sum()), float(belief.variance[1:].sum())
     return WITHIN + SELECTION * known * unknown / (known + unknown) ** 2
