@@ -22,7 +22,7 @@ from dpcate.privacy import gdp_epsilon, gdp_mu
 from dpcate.release import ChargedMechanism, GaussianSpent, Release
 
 SIMULATED_ROWS = {"moments": 10_000, "features": 3_000, "kernel": 700, "network": 10_000}  # at most
-ACCURACY = {"moments": 0.05, "features": 0.03, "kernel": 0.03, "network": 0.03}  # of the noise, as a standard error
+ACCURACY = {"moments": 0.05, "features": 0.02, "kernel": 0.03, "network": 0.03}  # of the noise, as a standard error
 LARGEST_EPSILON = 100.0  # of a budget
 MOST_CELLS = 4_000_000  # rows × columns × fits, beyond the fewest
 
@@ -37,7 +37,7 @@ class Effort:
 
 
 QUICK = Effort(fits=2, fewest=4, most=4)
-THOROUGH = Effort(fits=3, fewest=8, most=50)
+THOROUGH = Effort(fits=3, fewest=8, most=100)
 
 
 @dataclass(frozen=True)
