@@ -2,8 +2,11 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
+from dpcate.models.basis import Basis
 from dpcate.regress.moments import rules
-from dpcate.regress.moments.rounds import _shrunk_gram, water_filled
+from dpcate.regress.moments.belief import Evidence, Observation, Prior
+from dpcate.regress.moments.rounds import Block, State, _shrunk_gram, deepened, water_filled
+from dpcate.regress.moments.sizes import Sizes
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -38,3 +41,16 @@ def test_public_rules():
     assert rules.gram_terms(2000.0) > rules.gram_terms(500.0) >= rules.FEWEST_GRAM
     assert rules.gentleness(1000, 0.01, 5.0) == 1.0
     assert rules.gentleness(1e6, 5.0, 5.0) == pytest.approx(np.sqrt(rules.GENTLEST))
+
+
+def test_columns_grow_once_they_surely_matter_if_they_fill_their_range():
+    means, sds = np.array([0.5, 0.5, 0.5, 0.1]), np.array([0.29, 0.29, 0.1, 0.07])
+    basis = Basis.additive(means, sds, 3, rules.HIGHEST_DEGREE)
+    strong = np.array([bool(term) and term[0][0] != 1 for term in basis.terms])  # all but the second column matter
+    seen = Observation(step=strong.astype(float), start=np.zeros(len(strong)), precision=np.full(len(strong), 1e4))
+    prior = Prior(0.0, 1.0, np.array([0.5, 1.0]), np.array([1.0, 2.0]), 4)
+    block = Block(Evidence(prior, (seen,)), 1.0, np.ones(2), 1.0)
+    grown = deepened(State(1e4, basis, 0.01, (block,), Sizes.prior(1.0, 0.1))).basis
+    highest = [max(degree for term in grown.terms for j, degree in term if j == column) for column in range(4)]
+    assert highest == [rules.HIGHEST_DEGREE, 3, 3, 3]
+    assert grown.terms[: len(basis.terms)] == basis.terms
