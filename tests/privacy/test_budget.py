@@ -80,6 +80,12 @@ def test_bad_delta_is_refused(delta):
         Budget(epsilon=1.0, delta=delta)
 
 
+@pytest.mark.parametrize(("epsilon", "delta"), [(1e-12, 1e-15), (1e-14, 1e-100)])
+def test_a_budget_that_buys_nothing_is_refused(epsilon, delta):
+    with pytest.raises(InputError, match="both so small"):
+        Budget(epsilon=epsilon, delta=delta)
+
+
 def test_unknown_neighbours_are_refused():
     with pytest.raises(InputError, match="replace-one, add-or-remove-one"):
         Budget(epsilon=1.0, delta=1e-6, neighbours="swap")

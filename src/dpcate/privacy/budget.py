@@ -60,6 +60,8 @@ class Budget:
             raise InputError("epsilon must lie above 0 and at most 100; 1 is a common choice")
         if not 1e-100 <= self.delta < 1:
             raise InputError("delta must lie above 0 (at least 1e-100) and below 1; choose well below 1/n, say 1e-6")
+        if gdp_delta(math.exp(_LOG_MU_RANGE[0]), self.epsilon) >= self.delta:
+            raise InputError("epsilon and delta are both so small that nothing could be released; raise one of them")
         if self.neighbours not in get_args(Neighbours):
             raise InputError(f"neighbours must be one of {', '.join(get_args(Neighbours))}")
 

@@ -24,6 +24,12 @@ def test_water_filling_is_the_minimum(seed):
     assert left(filled) <= best.fun + 1e-8
 
 
+def test_water_filling_goes_where_most_is_open_however_small_the_budget():
+    weight = water_filled(np.array([1.0, 4.0, 1e-14]), np.ones(3), np.full(3, 1e-40))
+    np.testing.assert_allclose(weight, [0.0, 1.0, 0.0])
+    np.testing.assert_allclose(water_filled(np.ones(3), np.ones(3), np.full(3, 1e-40)), np.full(3, 1 / 3))
+
+
 def test_a_gram_without_noise_is_kept_and_noise_alone_is_dropped():
     gram = np.array([[1.0, 0.6, 0.0], [0.6, 1.0, 0.0], [0.0, 0.0, 1.4]])
     np.testing.assert_allclose(_shrunk_gram(gram, 1e-4, 1e9), gram, atol=0.02)

@@ -135,7 +135,7 @@ def played(
 def _updated(state: State, step: Step, variance: np.ndarray) -> State:
     """The score as an observation of every coefficient that it looked at."""
     seen = step.direction > 1e-6
-    scale = np.maximum(step.direction, 1e-150)
+    scale = np.maximum(step.direction, 1e-100)
     blocks = [_with_slope(block, state.last, step, row) for row, block in enumerate(state.blocks)]
     evidence = []
     for row, block in enumerate(blocks):
@@ -234,11 +234,13 @@ def _shrunk_gram(matrix: np.ndarray, sd: float, n: float) -> np.ndarray:
 def water_filled(variance: np.ndarray, importance: np.ndarray, capacity: np.ndarray) -> np.ndarray:
     """argmin over w ≥ 0, Σw = 1, of Σ importanceⱼ / (1/varianceⱼ + capacityⱼ·wⱼ).
 
-    The solution is  wⱼ = max(level·riseⱼ − startⱼ, 0);  entries become positive in the order of startⱼ/riseⱼ.
+    The solution is  wⱼ = riseⱼ·max(level − gapⱼ, 0),  gapⱼ being how far startⱼ/riseⱼ lies above the least of them:
+    entries become positive in the order of their gaps.
     """
     start, rise = 1 / np.maximum(variance, 1e-12) / capacity, np.sqrt(importance / capacity)
-    order = np.argsort(start / rise, kind="stable")
-    levels = (1 + np.cumsum(start[order])) / np.cumsum(rise[order])
-    filled = int(np.flatnonzero(levels > (start / rise)[order])[-1])
-    weight = np.maximum(levels[filled] * rise - start, 0.0)
+    gap = start / rise - (start / rise).min()
+    order = np.argsort(gap, kind="stable")
+    levels = (1 + np.cumsum((rise * gap)[order])) / np.cumsum(rise[order])
+    filled = np.count_nonzero(levels > gap[order]) - 1
+    weight = rise * np.maximum(levels[filled] - gap, 0.0)
     return weight / weight.sum()
