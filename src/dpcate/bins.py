@@ -10,7 +10,7 @@ def size_edges(largest: float) -> np.ndarray:
     return largest * 2.0 ** (-np.arange(SIZE_BINS)[::-1] / 2)
 
 
-def size_bins(values: np.ndarray, largest: float) -> np.ndarray:
+def size_bins(values: np.ndarray, edges: np.ndarray) -> np.ndarray:
     """The bin of each |value|; what is larger falls into the last bin, what is not a number into the first."""
     sizes = np.abs(np.nan_to_num(values, nan=0.0))
-    return np.minimum(np.searchsorted(size_edges(largest), sizes, side="right"), SIZE_BINS - 1)
+    return np.minimum(np.searchsorted(edges, sizes, side="right"), len(edges) - 1)

@@ -10,7 +10,7 @@ SIZES = np.abs(np.random.default_rng(0).normal(size=100_000))
 
 
 def counts(values, largest):
-    return np.bincount(size_bins(values, largest), minlength=SIZE_BINS).astype(float)
+    return np.bincount(size_bins(values, size_edges(largest)), minlength=SIZE_BINS).astype(float)
 
 
 def test_a_clip_lies_where_few_are_beyond():
@@ -25,7 +25,7 @@ def test_where_nothing_is_seen_nothing_is_clipped():
 
 
 def test_sizes_beyond_the_largest_and_gaps_have_a_bin():
-    bins = size_bins(np.array([0.0, 1e300, -np.inf, np.nan, 40.0]), 40.0)
+    bins = size_bins(np.array([0.0, 1e300, -np.inf, np.nan, 40.0]), size_edges(40.0))
     assert bins.tolist() == [0, SIZE_BINS - 1, SIZE_BINS - 1, 0, SIZE_BINS - 1]
     assert size_edges(40.0)[-1] == 40.0
 

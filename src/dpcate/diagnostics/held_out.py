@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpcate.bins import SIZE_BINS, size_bins
+from dpcate.bins import SIZE_BINS, size_bins, size_edges
 from dpcate.diagnostics.counted import clip_from, quantiles
 from dpcate.diagnostics.sums import Sums
 from dpcate.privacy import Shares
@@ -59,7 +59,10 @@ class Look:
 def private_look(people: HeldOut, mu: float) -> Look:
     largest = LARGEST * people.limit
     sizes = people.sums.counts(
-        "held-out people: sizes of errors", size_bins(people.error, largest), SIZE_BINS, LOOK.mu("errors", mu)
+        "held-out people: sizes of errors",
+        size_bins(people.error, size_edges(largest)),
+        SIZE_BINS,
+        LOOK.mu("errors", mu),
     )
     low, high = float(people.reference.min()), float(people.reference.max())
     high = max(high, low + people.finest)

@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from dpcate.bins import SIZE_BINS, size_bins
+from dpcate.bins import SIZE_BINS, size_bins, size_edges
 from dpcate.diagnostics.counted import clip_from
 from dpcate.diagnostics.sums import Sums
 from dpcate.diagnostics.variance import widened
@@ -27,7 +27,8 @@ def private_outcome_fit(
     deviation, residual = outcome - centre, outcome - predicted
 
     def clip(name: str, values: np.ndarray) -> float:
-        counts = sums.counts(f"outcome fit: sizes of {name}", size_bins(values, span), SIZE_BINS, SHARES.mu(name, mu))
+        bins = size_bins(values, size_edges(span))
+        counts = sums.counts(f"outcome fit: sizes of {name}", bins, SIZE_BINS, SHARES.mu(name, mu))
         return clip_from(counts, span, BEYOND)
 
     c, d = clip("residuals", residual), clip("outcomes", deviation)

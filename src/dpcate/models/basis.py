@@ -87,13 +87,19 @@ def evaluate_basis(
     terms: tuple[Term, ...],
 ) -> np.ndarray:
     """One column per term."""
+    highest: dict[int, int] = {}
+    for column, degree in (factor for term in terms for factor in term):
+        highest[column] = max(degree, highest.get(column, 0))
     single = {}
-    for j in {column for term in terms for column, _ in term}:
-        z = np.clip((x[:, j] - means[j]) / sds[j], -REACH, REACH)
-        values = np.vander(z, len(polynomials[j]), increasing=True) @ polynomials[j]
+    for j, degree in highest.items():
+        powers = np.ones((degree + 1, len(x)))
+        powers[1] = np.clip((x[:, j] - means[j]) / sds[j], -REACH, REACH)
+        for k in range(2, degree + 1):
+            np.multiply(powers[k - 1], powers[1], out=powers[k])
+        values = polynomials[j][: degree + 1, : degree + 1].T @ powers
         single[j] = np.clip(values, -CEILING, CEILING)
-    out = np.ones((len(x), len(terms)))
-    for position, term in enumerate(terms):
+    out = np.ones((len(terms), len(x)))
+    for value, term in zip(out, terms, strict=True):
         for column, degree in term:
-            out[:, position] *= single[column][:, degree]
-    return out
+            value *= single[column][degree]
+    return out.T

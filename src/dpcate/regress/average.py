@@ -51,7 +51,7 @@ def private_average(
 
 def _sizes(problem: Problem, score: np.ndarray, present: np.ndarray, mechanisms: Mechanisms, mu: float) -> Sizes:
     edges = size_edges(LARGEST * problem.span)
-    bins = size_bins(score, LARGEST * problem.span)
+    bins = size_bins(score, edges)
     bins = bins if problem.treated is None else bins + SIZE_BINS * problem.treated.astype(int)
     counts = mechanisms.vector(
         "average effect: sizes",

@@ -96,7 +96,7 @@ def score_sizes(
     (treated and control, say) are far from half-normal, and clipping one kind would bias a mean.
     """
     edges = size_edges(problem.score_limit)
-    counts = np.bincount(size_bins(scores, problem.score_limit)[problem.rho > 0], minlength=SIZE_BINS) / problem.n
+    counts = np.bincount(size_bins(scores, edges)[problem.rho > 0], minlength=SIZE_BINS) / problem.n
     sensitivity = histogram(neighbours=problem.neighbours, rows=problem.rows_per_person).scaled(1 / problem.n)
     released = mechanisms.vector(name, counts, sensitivity=sensitivity, mu=mu, part=problem.part)
     spread = np.linspace(-3, 3, 121)

@@ -19,7 +19,7 @@ def test_cut_squares_are_what_integration_says(variance):
 
 def test_selection_is_largest_where_half_is_known():
     def factor(mean, variance):
-        return _selection(Belief(np.array([9.0, mean]), np.array([9.0, variance]), None, {}, 0.0))
+        return _selection(Belief(np.array([9.0, mean]), np.array([9.0, variance]), np.ones((1, 1, 1)), None))
 
     assert factor(1.0, 1.0) == pytest.approx(WITHIN + SELECTION / 4)
     assert factor(0.0, 1.0) == WITHIN

@@ -4,7 +4,7 @@ import pytest
 from dpcate.models.basis import Basis
 from dpcate.privacy import Accountant, Budget, Mechanisms, noise_source
 from dpcate.regress.moments import rows as rows_module
-from dpcate.regress.moments.rows import SIZE_BINS, VALUE_BINS, MomentRows
+from dpcate.regress.moments.rows import VALUE_BINS, MomentRows
 
 BASIS = Basis.additive(np.array([0.5, 0.4]), np.array([0.29, 0.2]), 3, 3).grown([0, 1], [])
 
@@ -34,7 +34,7 @@ def made(n=200, seed=0, **changes):
 
 COEFFICIENTS = np.random.default_rng(1).normal(size=(2, len(BASIS.terms)))
 DIRECTION = np.abs(np.random.default_rng(2).normal(size=(2, len(BASIS.terms))))
-CLIPS, BOUND = np.array([0.7, 1.5]), 2.0
+CLIPS, BOUND, EDGES = np.array([0.7, 1.5]), 2.0, np.array([0.1, 0.5, 1.0, 2.0, 3.0])
 
 
 def one_score(rows, i):
@@ -57,16 +57,24 @@ def test_scores_are_the_mean_of_clipped_scores_whatever_the_batches(monkeypatch,
     assert any(np.linalg.norm(one_score(rows, i)[0]) > BOUND - 1e-9 for i in range(200))  # the bound does bind
 
 
+def test_nothing_is_released_of_coefficients_that_are_not_looked_at():
+    rows, direction = made(), np.where(np.arange(DIRECTION.shape[1]) % 2, DIRECTION, 0.0)
+    noisy = rows.scores(COEFFICIENTS, CLIPS, direction, BOUND, 0.5, "scores")
+    assert rows.mechanisms.seen.size == np.count_nonzero(direction)
+    assert (noisy.value[direction == 0] == 0).all()
+    assert (noisy.value[direction > 0] != 0).all()
+
+
 @pytest.mark.parametrize("batch", [7, 10_000])
 def test_sizes_count_present_rows_by_group_and_residual(monkeypatch, batch):
     monkeypatch.setattr(rows_module, "BATCH", batch)
     rows = made()
-    rows.sizes(COEFFICIENTS, 0.5, "sizes")
-    counts = np.zeros((2, SIZE_BINS))
+    rows.sizes(COEFFICIENTS, EDGES, 0.5, "sizes")
+    counts = np.zeros((2, len(EDGES)))
     for i in np.flatnonzero(rows.present):
         features = BASIS.at(rows.x[i : i + 1])[0]
         residual = abs(rows.target[i] - sum(rows.slopes[i, b] * (features @ COEFFICIENTS[b]) for b in range(2)))
-        counts[rows.group[i], min(int((residual > rows.edges()).sum()), SIZE_BINS - 1)] += 1
+        counts[rows.group[i], min(int((residual > EDGES).sum()), len(EDGES) - 1)] += 1
     np.testing.assert_allclose(rows.mechanisms.seen, counts.ravel() / 200)
 
 
@@ -102,7 +110,7 @@ def test_one_replaced_row_moves_no_release_beyond_its_sensitivity(seed):
     second.describe(BASIS)
     calls = [
         (lambda rows: rows.scores(COEFFICIENTS, CLIPS, DIRECTION, BOUND, 0.4, "scores")),
-        (lambda rows: rows.sizes(COEFFICIENTS, 0.4, "sizes")),
+        (lambda rows: rows.sizes(COEFFICIENTS, EDGES, 0.4, "sizes")),
         (lambda rows: rows.values(0.4, "values")),
         (lambda rows: rows.second_moment(np.arange(1, 6), 1.5, 0.4, "gram")),
     ]

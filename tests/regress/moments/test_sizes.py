@@ -3,7 +3,7 @@ import pytest
 from scipy.stats import halfnorm, norm
 
 from dpcate.privacy import Noisy
-from dpcate.regress.moments.sizes import Sizes, counted, located
+from dpcate.regress.moments.sizes import Sizes, counted, located, worth_counting
 
 EDGES = 8.0 * 2.0 ** (-np.arange(20)[::-1] / 2)
 
@@ -47,3 +47,30 @@ def test_noise_leaves_the_prior():
     sizes = counted(Noisy(np.zeros(40), 1e3), EDGES, Sizes.prior(1.0, 0.5, 0.3))
     np.testing.assert_allclose(sizes.scale, 1.0, rtol=1e-3)
     assert sizes.share[1] == pytest.approx(0.3, abs=1e-6)
+
+
+def test_only_bins_around_what_was_believed_are_counted():
+    believed = Sizes(np.array([0.5, 1.8]), np.full(2, 0.05), np.full(2, 1.0), np.full(2, 0.5))
+    edges = worth_counting(EDGES, believed)
+    assert set(edges) < set(EDGES)
+    assert edges[0] < 0.5 / 3
+    assert edges[-1] > 1.8 * 4
+    assert len(worth_counting(EDGES, Sizes.prior(1.0, 3.0))) == len(EDGES)
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1e9])
+def test_however_wrong_the_belief_there_are_bins(scale):
+    edges = worth_counting(EDGES, Sizes.prior(scale, 0.01))
+    assert len(edges) == 2
+    assert edges[0] in (EDGES[0], EDGES[-2])
+
+
+def test_fewer_bins_tell_the_same():
+    believed = Sizes.prior(1.0, 0.1)
+    edges = worth_counting(EDGES, believed)
+    counts = [0.5 * np.diff(np.r_[0, halfnorm.cdf(of[:-1], scale=1.2), 1]) for of in (EDGES, edges)]
+    whole, part = (
+        counted(Noisy(np.tile(one, 2), 1e-3), of, believed) for one, of in zip(counts, (EDGES, edges), strict=True)
+    )
+    np.testing.assert_allclose(part.scale, whole.scale, rtol=0.02)
+    np.testing.assert_allclose(part.reach, whole.reach)

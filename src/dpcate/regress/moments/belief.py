@@ -23,12 +23,12 @@ JUMPS, GENTLE = 2.0, 0.12  # a term of degree k has k^−2, 4^(k−1)/k!² or 0.
 LAWS = np.array([0.45, 0.05, 0.5])  # how likely jumps, waves and gentle curves are
 PAIR_SIZE = 0.25  # of the variance of single terms
 PAIRS_THAT_MATTER = 0.5  # relative to columns
-PROPAGATIONS, SETTLED = 6, 0.01  # at most so many; a change of so many sds is none
+PROPAGATIONS, SETTLED = 6, 0.05  # at most so many; a change of so many sds is none
 FEW = 3.0  # columns that matter, up to which each may have the full size
 UNSEEN = 1e30  # the variance of what was not observed
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Prior:
     """Public numbers and released scales; `centre` and `variance` are those of the constant."""
 
@@ -61,22 +61,36 @@ class Gram:
     chosen: np.ndarray
     matrix: np.ndarray
 
-    def times(self, vector: np.ndarray) -> np.ndarray:
-        out = vector.copy()
-        out[self.chosen] = self.matrix @ vector[self.chosen]
+    def times(self, vectors: np.ndarray) -> np.ndarray:
+        """The second moment times each of the vectors in the last axis."""
+        out = vectors.copy()
+        out[..., self.chosen] = vectors[..., self.chosen] @ self.matrix
         return out
 
 
 @dataclass(frozen=True)
 class Belief:
-    """Mean and variance of each coefficient, correlations within the Gram's terms, what matters, and the variance of
-    degrees beyond the basis."""
+    """Mean and variance of each coefficient, correlations within the Gram's terms; by law, point of the prior's grid
+    and group, the chance that the group matters so."""
 
     mean: np.ndarray
     variance: np.ndarray
-    correlation: np.ndarray | None
-    matters: dict[tuple[int, ...], float]
-    beyond: float
+    chance: np.ndarray
+    slabs: "_Slabs"
+    correlation: np.ndarray | None = None
+
+    @property
+    def matters(self) -> dict[tuple[int, ...], float]:
+        """The chance that a column, or a pair of columns, matters."""
+        return dict(zip(self.slabs.layout.groups, self.chance.sum(axis=(0, 1)).tolist(), strict=True))
+
+    @property
+    def beyond(self) -> float:
+        """What degrees beyond the terms add to a variance; an unlikely law matters less to a quantile than to that."""
+        law = np.maximum(self.chance.sum(axis=1), 1e-300)
+        tail = (self.chance * self.slabs.line).sum(axis=1) / law * self.slabs.layout.beyond
+        sharper = law**2 / (law**2).sum(axis=0)
+        return float((law.sum(axis=0) * (sharper * tail).sum(axis=0)).sum())
 
 
 @dataclass(frozen=True)
@@ -92,18 +106,17 @@ class Evidence:
 
     def belief(self, terms: tuple[Term, ...], sampling: float) -> Belief:
         """The posterior; `sampling` is the variance that the rows themselves leave in a coefficient, once."""
-        size = len(terms)
-        precision, weighted = np.zeros(size), np.zeros(size)
-        for seen in self.observations:
-            known = slice(len(seen.step))
-            start = np.zeros(size)
-            start[known] = seen.start
-            precision[known] += seen.precision
-            weighted[known] += seen.precision * (seen.step + (self.gram.times(start) if self.gram else start)[known])
+        step, start, precisions = np.zeros((3, len(self.observations), len(terms)))
+        for row, seen in enumerate(self.observations):
+            known = len(seen.step)
+            step[row, :known], start[row, :known], precisions[row, :known] = seen.step, seen.start, seen.precision
+        if self.gram:
+            start = self.gram.times(start)
+        precision, weighted = precisions.sum(axis=0), (precisions * (step + start)).sum(axis=0)
         on = precision > 0
         noise = np.where(on, 1 / np.maximum(precision, 1 / UNSEEN), UNSEEN)
         observed = np.where(on, weighted * noise, 0.0)
-        slabs = _Slabs(terms, self.prior)
+        slabs = _slabs(terms, self.prior)
         if self.gram is None:
             return slabs.posterior(observed, noise + sampling)
         return _propagated(observed, noise, sampling, slabs, self.gram)
@@ -158,24 +171,25 @@ class _Slabs:
     """The prior of given terms by law and at every point of its grid; the posterior under independent observations."""
 
     def __init__(self, terms: tuple[Term, ...], prior: Prior) -> None:
-        self._layout = _layout(terms)
+        self.layout = _layout(terms)
         size, likely = prior.grid()
         self._centre = prior.centre
-        self._line = size[:, None] ** 2
-        self._variance = self._line * self._layout.shape[:, None]
+        self.line = size[:, None] ** 2
+        self._variance = self.line * self.layout.shape[:, None]
         self._variance[..., 0] = prior.variance
-        likely = likely[:, None] * np.where(self._layout.pair, PAIRS_THAT_MATTER, 1.0)
+        likely = likely[:, None] * np.where(self.layout.pair, PAIRS_THAT_MATTER, 1.0)
         self._log_odds = np.log(LAWS[:, None, None] * likely / (1 - likely))
         self._log_none = np.log1p(-likely).sum(axis=1)
 
     def posterior(self, observed: np.ndarray, noise: np.ndarray) -> Belief:
         """Exact, by averaging over the grid of sizes and numbers of columns, and over each column's laws."""
-        member = self._layout.member
+        member = self.layout.member
         centred = observed.copy()
         centred[0] -= self._centre
+        square = centred**2
         ratio = self._variance / noise
         gain = ratio / (1 + ratio)
-        log_odds = self._log_odds + (0.5 * (centred**2 / noise * gain - np.log1p(ratio))) @ member
+        log_odds = self._log_odds + (0.5 * (square / noise * gain - np.log1p(ratio))) @ member
         log_either = np.logaddexp(0, np.logaddexp.reduce(log_odds, axis=0))
         weight = self._log_none + log_either.sum(axis=1)
         weight = np.exp(weight - weight.max())
@@ -183,20 +197,18 @@ class _Slabs:
         included = weight[:, None] * np.exp(log_odds - log_either)
         share = included @ member.T
         share[..., 0] = LAWS[:, None] * weight
-        mean = centred * gain
-        first = (share * mean).sum(axis=(0, 1))
-        second = (share * (noise * gain + mean**2)).sum(axis=(0, 1))
-        variance = np.maximum(second - first**2, 1e-14)
+        shrunk = share * gain
+        kept, twice = shrunk.sum(axis=(0, 1)), np.einsum("lgt,lgt->t", shrunk, gain)
+        variance = np.maximum(noise * kept + square * (twice - kept**2), 1e-14)
+        first = centred * kept
         first[0] += self._centre
-        matters = dict(zip(self._layout.groups, included.sum(axis=(0, 1)).tolist(), strict=True))
-        return Belief(first, variance, None, matters, self._beyond(included))
+        return Belief(first, variance, included, self)
 
-    def _beyond(self, included: np.ndarray) -> float:
-        """What degrees beyond the terms add to a variance; an unlikely law matters less to a quantile than to that."""
-        chance = np.maximum(included.sum(axis=1), 1e-300)
-        tail = (included * self._line).sum(axis=1) / chance * self._layout.beyond
-        sharper = chance**2 / (chance**2).sum(axis=0)
-        return float((chance.sum(axis=0) * (sharper * tail).sum(axis=0)).sum())
+
+@functools.lru_cache(maxsize=8)
+def _slabs(terms: tuple[Term, ...], prior: Prior) -> _Slabs:
+    """Rounds ask for the same ones again and again."""
+    return _Slabs(terms, prior)
 
 
 def _propagated(observed: np.ndarray, noise: np.ndarray, sampling: float, slabs: _Slabs, gram: Gram) -> Belief:
@@ -218,8 +230,7 @@ def _propagated(observed: np.ndarray, noise: np.ndarray, sampling: float, slabs:
             break
         new_site, new_pull = _site(belief, cavity_mean, cavity_noise, chosen)
         site, site_pull = np.sqrt(site * new_site), (site_pull + new_pull) / 2
-    correlation = covariance / np.sqrt(np.outer(spread, spread))
-    return dataclasses.replace(belief, correlation=correlation)
+    return dataclasses.replace(belief, correlation=covariance / np.sqrt(np.outer(spread, spread)))
 
 
 def _site(belief: Belief, mean: np.ndarray, noise: np.ndarray, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -11,12 +11,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dpcate.bins import size_edges
 from dpcate.models.basis import Basis
 from dpcate.regress.moments import rules
 from dpcate.regress.moments.belief import Belief, Evidence, Gram, Observation
 from dpcate.regress.moments.rows import MomentRows
-from dpcate.regress.moments.sizes import Sizes, counted
+from dpcate.regress.moments.sizes import Sizes, counted, worth_counting
 
+LEAST_WEIGHT = 1e-12  # below, a coefficient is not looked at
 UNCENTRED = 0.06  # typical correlation between two basis functions that should have none
 SLOPE, SLOPE_VARIANCE, SLOPE_DRIFT = 0.85, 0.04, 0.005  # what clipping leaves of a score's response, a priori
 LEAST_SLOPE = 0.3
@@ -103,8 +105,9 @@ def played(
     if two_valued:
         sizes = dataclasses.replace(state.sizes, reach=np.full(2, rows.limit / 2))
     else:
-        counts = rows.sizes(mean, mu * math.sqrt(rules.SIZE_SHARE), f"{name}, residual sizes")
-        sizes, mu = counted(counts, rows.edges(), state.sizes), mu * math.sqrt(1 - rules.SIZE_SHARE)
+        edges = worth_counting(size_edges(rows.limit), state.sizes)
+        counts = rows.sizes(mean, edges, mu * math.sqrt(rules.SIZE_SHARE), f"{name}, residual sizes")
+        sizes, mu = counted(counts, edges, state.sizes), mu * math.sqrt(1 - rules.SIZE_SHARE)
     state = dataclasses.replace(state, sizes=sizes)
     effective = count if constants_only else variance.sum() ** 2 / (variance**2).sum()
     gentle = rules.gentleness(rows.n, mu, effective)
@@ -127,15 +130,16 @@ def played(
             for part in ("importance", "curvature")
         )
         weight = water_filled(variance.ravel(), importance, (precision / sd) ** 2).reshape(mean.shape)
+    weight[weight < LEAST_WEIGHT] = 0.0
     bound, direction = norm_bound(weight), np.sqrt(weight)
     noisy = rows.scores(mean, clips, direction, bound, mu, f"{name}, scores")
-    return _updated(state, Step(noisy.value.reshape(mean.shape), mean, direction, noisy.sd), variance)
+    return _updated(state, Step(noisy.value, mean, direction, noisy.sd), variance)
 
 
 def _updated(state: State, step: Step, variance: np.ndarray) -> State:
     """The score as an observation of every coefficient that it looked at."""
-    seen = step.direction > 1e-6
-    scale = np.maximum(step.direction, 1e-100)
+    seen = step.direction > 0
+    scale = np.where(seen, step.direction, 1e-100)
     blocks = [_with_slope(block, state.last, step, row) for row, block in enumerate(state.blocks)]
     evidence = []
     for row, block in enumerate(blocks):
@@ -160,7 +164,7 @@ def _with_slope(block: Block, last: Step | None, step: Step, row: int) -> Block:
     """How much the score fell along the last move, over how much it should have, shrunk to what was believed."""
     if last is None:
         return block
-    both = (step.direction[row] > 1e-6) & (last.direction[row] > 1e-6)
+    both = (step.direction[row] > 0) & (last.direction[row] > 0)
     gram, move = block.evidence.gram, step.start[row] - last.start[row]
     expected = block.curvature * float((gram.times(move) if gram else move)[both] @ move[both])
     if expected < 1e-12:
@@ -182,7 +186,7 @@ def deepened(state: State) -> State:
     basis, matters = state.basis, state.beliefs[-1].matters
     even = (basis.sds > EVEN) & (np.abs(basis.means - 0.5) < EVEN)
     deep = [j for j in range(basis.width) if even[j] and matters[(j,)] > SURE]
-    return dataclasses.replace(state, basis=basis.grown([], deep), last=None)
+    return dataclasses.replace(state, basis=basis.grown([], deep), last=None) if deep else state
 
 
 def focused(state: State, rows: MomentRows, count: int, mu: float, name: str) -> State:

@@ -11,16 +11,17 @@ the public n:
 | `scores`        | clip(r, ±c)·(d_b∘χ(x)·u_b)_b, rescaled to norm at most C      | clipped-sum            |
 | `second_moment` | vv' for chosen entries v of χ(x), rescaled to norm at most C  | clipped-second-moment  |
 
-Everything handed to these functions (θ, c, C, d, which entries) is public or a function of earlier releases. Sums run
-over batches of rows, so they may as well be streamed, distributed, or computed on another device.
+Everything handed to these functions (θ, c, C, d, bins, which entries) is public or a function of earlier releases. Sums
+run over batches of rows, so they may as well be streamed, distributed, or computed on another device.
 """
 
+import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from dpcate.bins import SIZE_BINS, size_bins, size_edges
+from dpcate.bins import size_bins
 from dpcate.models.basis import Basis
 from dpcate.privacy import Mechanisms, Neighbours, Noisy
 from dpcate.privacy.sensitivity import Sensitivity, clipped_second_moment, clipped_sum, histogram
@@ -62,22 +63,18 @@ class MomentRows:
         new = basis.at(self.x, basis.terms[known:])
         self._features = new if self._features is None else np.hstack([self._features, new])
 
-    def edges(self) -> np.ndarray:
-        """The public upper ends of the bins of |r|."""
-        return size_edges(self.limit)
-
     def values(self, mu: float, name: str) -> Noisy:
         """The share of rows by target, in equal bins."""
         place = (self.target - self.low) / (self.high - self.low)
         bins = np.clip((place * VALUE_BINS).astype(int), 0, VALUE_BINS - 1)
         return self._release(name, np.bincount(bins[self.present], minlength=VALUE_BINS), self._one_bin, mu)
 
-    def sizes(self, coefficients: np.ndarray, mu: float, name: str) -> Noisy:
-        """The share of rows by group and |r|."""
-        counts = np.zeros(2 * SIZE_BINS)
+    def sizes(self, coefficients: np.ndarray, edges: np.ndarray, mu: float, name: str) -> Noisy:
+        """The share of rows by group and |r|, in bins with these upper ends."""
+        counts = np.zeros(2 * len(edges))
         for rows in self._batches():
-            bins = size_bins(self._residual(rows, coefficients), self.limit) + SIZE_BINS * self.group[rows]
-            counts += np.bincount(bins[self.present[rows]], minlength=2 * SIZE_BINS)
+            bins = size_bins(self._residual(rows, coefficients), edges) + len(edges) * self.group[rows]
+            counts += np.bincount(bins[self.present[rows]], minlength=len(counts))
         return self._release(name, counts, self._one_bin, mu)
 
     def scores(
@@ -89,16 +86,19 @@ class MomentRows:
         mu: float,
         name: str,
     ) -> Noisy:
-        """The mean of the clipped scores along d∘χ, block after block."""
+        """The mean of the clipped scores along d∘χ by block; zero where d is, of which nothing is released."""
         total = np.zeros(direction.shape)
         for rows in self._batches():
             features, pulls, clip = self._features[rows], self.pulls[rows], clips[self.group[rows]]
             residual = np.clip(self._residual(rows, coefficients), -clip, clip)
             squares = (features**2) @ (direction**2).T
-            norms = np.abs(residual) * np.sqrt((pulls**2 * squares).sum(axis=1))
+            norms = np.abs(residual) * np.sqrt(np.einsum("ib,ib->i", pulls**2, squares))
             residual *= np.minimum(1.0, norm_bound / np.maximum(norms, 1e-300))
             total += direction * ((residual[:, None] * pulls).T @ features)
-        return self._release(name, total.ravel(), self.score_bound(norm_bound), mu)
+        looked = direction > 0
+        noisy = self._release(name, total[looked], self.score_bound(norm_bound), mu)
+        total[looked] = noisy.value
+        return dataclasses.replace(noisy, value=total)
 
     def score_bound(self, norm_bound: float) -> Sensitivity:
         """By how much one neighbour can change a sum of scores of at most this norm."""
@@ -126,7 +126,7 @@ class MomentRows:
 
     def _residual(self, rows: slice, coefficients: np.ndarray) -> np.ndarray:
         fitted = self._features[rows] @ coefficients.T
-        return self.target[rows] - (self.slopes[rows] * fitted).sum(axis=1)
+        return self.target[rows] - np.einsum("ib,ib->i", self.slopes[rows], fitted)
 
     def _batches(self) -> Iterator[slice]:
         for start in range(0, len(self.x), BATCH):

@@ -12,6 +12,7 @@ TYPICAL_SCALE, SCALE_DOUBT = 1 / 7, 0.7  # prior of a scale: lognormal around th
 LOCATION_DOUBT = 1 / 4  # prior sd of a location, as a part of the range
 TAIL = 0.06  # the part of a group's residuals that a clip may touch
 NORMAL_MISFIT = 0.03  # how far a bin's share may be from the normal law's
+SIZE_DRIFT = 0.25  # sd of the logarithm by which a scale may have changed since it was last known
 SHARE_DOUBT = 0.1  # prior sd of a group's share around what was believed before
 
 
@@ -48,14 +49,23 @@ def located(counts: Noisy, low: float, high: float) -> Place:
     steps = np.linspace(-3, 1.8, 40)
     scales = math.log(TYPICAL_SCALE * span) + SCALE_DOUBT * steps
     below = ndtr((edges - centres[:, None, None]) / np.exp(scales)[:, None])
-    ends = (*below.shape[:2], 1)
-    expected = np.diff(np.concatenate([np.zeros(ends), below, np.ones(ends)], axis=2), axis=2)
+    expected = np.diff(below, prepend=0.0, append=1.0)
     misfit = ((counts.value - expected) ** 2).sum(axis=2) / (counts.sd**2 + 0.02**2)
     away = (centres - (low + high) / 2) / (LOCATION_DOUBT * span)
-    weights = _normalised(-0.5 * misfit - 0.5 * steps**2 - 0.5 * away[:, None] ** 2)
+    unlikely = misfit + steps**2 + away[:, None] ** 2
+    weights = np.exp(-0.5 * (unlikely - unlikely.min()))
     centre, doubt = _moments(weights.sum(axis=1), centres)
     log_scale, scale_doubt = _moments(weights.sum(axis=0), scales)
-    return Place(centre, doubt, math.exp(log_scale), max(scale_doubt, 0.1))
+    return Place(float(centre), float(doubt), math.exp(log_scale), max(float(scale_doubt), 0.1))
+
+
+def worth_counting(edges: np.ndarray, before: Sizes) -> np.ndarray:
+    """The edges around where residuals were believed to lie: bins far from there would add noise only."""
+    away = np.exp(2 * np.hypot(before.doubt, SIZE_DRIFT))
+    low, high = (before.scale / away).min() / 3, (before.scale * away).max() * 4
+    first, last = np.searchsorted(edges, (low, high))
+    first = min(first, len(edges) - 2)
+    return edges[first : max(last, first + 1) + 1]
 
 
 def counted(counts: Noisy, edges: np.ndarray, before: Sizes) -> Sizes:
@@ -66,20 +76,17 @@ def counted(counts: Noisy, edges: np.ndarray, before: Sizes) -> Sizes:
     """
     rows = counts.value.reshape(2, -1)
     share = _shares(rows, counts.sd, before.share[1])
-    scale, doubt, reach = np.empty(2), np.empty(2), np.empty(2)
-    spread = np.linspace(-3, 3, 121)
-    for group, (seen, part) in enumerate(zip(rows, share, strict=True)):
-        candidates = math.log(before.scale[group]) + math.hypot(before.doubt[group], 0.25) * spread
-        below = 2 * ndtr(edges[None, :-1] / np.exp(candidates)[:, None]) - 1
-        ends = np.zeros((len(candidates), 1))
-        expected = part * np.diff(np.hstack([ends, below, ends + 1]))
-        misfit = ((seen - expected) ** 2).sum(axis=1) / (counts.sd**2 + (NORMAL_MISFIT * part) ** 2)
-        log_scale, doubt[group] = _moments(_normalised(-0.5 * misfit - 0.5 * spread**2), candidates)
-        scale[group] = math.exp(log_scale)
-        above = np.cumsum(seen[::-1])[::-1] - seen
-        unsure = counts.sd * np.sqrt(np.arange(len(seen))[::-1])
-        reach[group] = edges[int(np.argmax(above <= TAIL * part + unsure))]
-    return Sizes(scale, np.maximum(doubt, 1e-3), reach, share)
+    spread = np.linspace(-3, 3, 61)
+    candidates = np.log(before.scale)[:, None] + np.hypot(before.doubt, SIZE_DRIFT)[:, None] * spread
+    below = 2 * ndtr(edges[:-1] / np.exp(candidates)[..., None]) - 1
+    expected = share[:, None, None] * np.diff(below, prepend=0.0, append=1.0)
+    misfit = ((rows[:, None] - expected) ** 2).sum(axis=2) / (counts.sd**2 + (NORMAL_MISFIT * share) ** 2)[:, None]
+    unlikely = misfit + spread**2
+    log_scale, doubt = _moments(np.exp(-0.5 * (unlikely - unlikely.min(axis=1, keepdims=True))), candidates)
+    above = np.cumsum(rows[:, ::-1], axis=1)[:, ::-1] - rows
+    unsure = counts.sd * np.sqrt(np.arange(len(edges))[::-1])
+    reach = edges[np.argmax(above <= TAIL * share[:, None] + unsure, axis=1)]
+    return Sizes(np.exp(log_scale), np.maximum(doubt, 1e-3), reach, share)
 
 
 def _shares(rows: np.ndarray, sd: float, before: float) -> np.ndarray:
@@ -90,11 +97,8 @@ def _shares(rows: np.ndarray, sd: float, before: float) -> np.ndarray:
     return np.array([1 - second, second])
 
 
-def _normalised(log_weights: np.ndarray) -> np.ndarray:
-    weights = np.exp(log_weights - log_weights.max())
-    return weights / weights.sum()
-
-
-def _moments(weights: np.ndarray, values: np.ndarray) -> tuple[float, float]:
-    mean = float(weights @ values)
-    return mean, math.sqrt(max(float(weights @ (values - mean) ** 2), 0.0))
+def _moments(weights: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The weighted mean and sd along the last axis."""
+    weights = weights / weights.sum(axis=-1, keepdims=True)
+    mean = (weights * values).sum(axis=-1, keepdims=True)
+    return mean[..., 0], np.sqrt((weights * (values - mean) ** 2).sum(axis=-1))

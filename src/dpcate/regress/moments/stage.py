@@ -19,7 +19,7 @@ from dpcate.regress.offset import private_offset
 from dpcate.regress.problem import Problem
 
 CONSTANT_SHARE = 0.06  # of μ², for the constant before the rounds
-ROUNDS_ON, ROUNDS_ANEW = 5, 7  # going on from a first stage, and starting anew
+ROUNDS_ON, ROUNDS_ANEW = 4, 7  # going on from a first stage, and starting anew
 WITHIN, SELECTION, CLIPPED, OFF_CENTRE, BEYOND = 0.8, 4.8, 2.0, 0.05, 1.5  # what intervals take on tuning trials
 
 
