@@ -16,11 +16,13 @@ _ROOT = Path(dpcate.__file__).parent
 
 
 @lru_cache
-def version_of(library: str, code: tuple[str, ...] = ()) -> str:
-    """The library's version, with a digest of the files of ours that compute with it; for dpcate, of all of them."""
+def version_of(library: str, code: tuple[str, ...] = (), without: tuple[str, ...] = ()) -> str:
+    """The library's version, with a digest of the files of ours that compute with it; for dpcate, of all but those
+    that are named."""
     version = f"{library} {_installed(library)}"
     if library == "dpcate" and not code:
-        return f"{version}+{_digest(_files_with_numbers())}"
+        unused = files_of(without)
+        return f"{version}+{_digest(path for path in _files_with_numbers() if path not in unused)}"
     return f"{version}+{_digest(files_of(code))}" if code else version
 
 

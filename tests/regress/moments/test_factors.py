@@ -5,9 +5,10 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import norm
 
+from dpcate.models.basis import Basis
 from dpcate.regress.columns import LARGEST_SQUARE, cut_square
 from dpcate.regress.moments.belief import Belief
-from dpcate.regress.moments.stage import SELECTION, WITHIN, _selection
+from dpcate.regress.moments.stage import SELECTION, WITHIN, _missing_products, _selection
 
 
 @pytest.mark.parametrize("variance", [1e-3, 0.3, 1.0, 4.0, 60.0])
@@ -24,3 +25,19 @@ def test_selection_is_largest_where_half_is_known():
     assert factor(1.0, 1.0) == pytest.approx(WITHIN + SELECTION / 4)
     assert factor(0.0, 1.0) == WITHIN
     assert factor(10.0, 1.0) < factor(3.0, 1.0) < factor(1.0, 1.0)
+
+
+def test_missing_products_are_those_of_pairs_that_the_basis_lacks():
+    basis = Basis.additive(np.full(3, 0.5), np.full(3, 0.29), 2, 2).grown([0, 1], [])
+    mean = np.random.default_rng(0).normal(size=len(basis.terms))
+    energy = [
+        sum(m**2 for term, m in zip(basis.terms, mean, strict=True) if [j for j, _ in term] == [c]) for c in range(3)
+    ]
+    expected = (energy[0] * energy[2] + energy[1] * energy[2]) / sum(energy)
+    assert _missing_products(basis, mean) == pytest.approx(expected)
+
+
+def test_one_column_has_no_products():
+    basis = Basis.additive(np.full(2, 0.5), np.full(2, 0.29), 2, 2)
+    assert _missing_products(basis, np.array([5.0, 1.0, 2.0, 0.0, 0.0])) == pytest.approx(0.0)
+    assert _missing_products(basis, np.zeros(5)) == 0.0

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpcate import PrivateCATE
-from dpcate.bench.peers.method import DELTA, PROVEN, Case, Fitted, Method
+from dpcate.bench.peers.method import DELTA, ONLY_DEFAULT, PROVEN, Case, Fitted, Method
 from dpcate.data import read_rows
 from dpcate.estimator import plan_of
 from dpcate.privacy import Mechanisms
@@ -61,6 +61,7 @@ CONSTANTS = (
         private=True,
         guarantee=PROVEN,
         library="dpcate",
+        without=ONLY_DEFAULT,
         fit=_private,
         no_interval="none: an interval for the average is none for a person",
     ),

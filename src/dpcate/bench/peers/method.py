@@ -19,6 +19,7 @@ CASES = (  # what every result depends on, beside a method's own code
     "datasets/ihdp.py",
     "datasets/synthetic.py",
 )
+ONLY_DEFAULT = ("regress/moments/stage.py",)  # what computes the default second stage and nothing else
 PROVEN = "(ε, δ)-DP, proven"
 
 Role = Literal["ours", "peer", "printed", "constant", "ceiling"]
@@ -67,10 +68,10 @@ class Method:
     """`fit(case, epsilon, seed)`; `private` if its makers claim (ε, δ)-DP of the whole fit, which `guarantee` judges.
 
     `no_interval` says why there is none, and is empty where there is one. `library` is whose version a result
-    depends on, and `code` names the files and folders of this package that compute it, empty for all of the library;
-    reading rows, keeping to declared ranges and drawing noise of a given size are not listed: tests hold them to it.
-    `prepare(case, seed)` does what no budget changes, once for all budgets: `fit` gets its result in the case's
-    place, and every budget is charged its cost.
+    depends on, and `code` names the files and folders of this package that compute it, empty for all of the library
+    but those in `without`; reading rows, keeping to declared ranges and drawing noise of a given size are not listed:
+    tests hold them to it. `prepare(case, seed)` does what no budget changes, once for all budgets: `fit` gets its
+    result in the case's place, and every budget is charged its cost.
     """
 
     name: str
@@ -81,6 +82,7 @@ class Method:
     library: str
     fit: Callable[[Any, float, int], Fitted]
     code: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
     prepare: Callable[[Case, int], tuple[Any, Cost]] = lambda case, seed: (case, Cost())
     no_interval: str = ""
     note: str = ""
@@ -93,4 +95,4 @@ class Method:
     @property
     def version(self) -> str:
         """What a result was made with, the cases aside."""
-        return version_of(self.library, self.code)
+        return version_of(self.library, self.code, self.without)

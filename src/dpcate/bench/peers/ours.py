@@ -3,7 +3,7 @@
 from functools import partial
 
 from dpcate import PrivateCATE
-from dpcate.bench.peers.method import DELTA, PROVEN, Case, Fitted, Method
+from dpcate.bench.peers.method import DELTA, ONLY_DEFAULT, PROVEN, Case, Fitted, Method
 
 
 def _fit(case: Case, epsilon: float, seed: int, *, second_stage: str) -> Fitted:
@@ -22,6 +22,7 @@ OURS = tuple(
         private=True,
         guarantee=PROVEN,
         library="dpcate",
+        without=() if stage == "moments" else ONLY_DEFAULT,
         fit=partial(_fit, second_stage=stage),
     )
     for stage in ("moments", "features", "kernel", "network")

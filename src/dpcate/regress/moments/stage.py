@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpcate.errors import InputError
+from dpcate.models.basis import Basis
 from dpcate.models.moments import MomentsModel
 from dpcate.privacy import Mechanisms
 from dpcate.regress.moments import rules
@@ -20,7 +21,8 @@ from dpcate.regress.problem import Problem
 
 CONSTANT_SHARE = 0.06  # of μ², for the constant before the rounds
 ROUNDS_ON, ROUNDS_ANEW = 4, 7  # going on from a first stage, and starting anew
-WITHIN, SELECTION, CLIPPED, OFF_CENTRE, BEYOND = 0.8, 4.8, 2.0, 0.05, 1.5  # what intervals take on tuning trials
+# What intervals take on tuning trials.
+WITHIN, SELECTION, CLIPPED, OFF_CENTRE, BEYOND, PRODUCTS = 0.8, 4.8, 2.0, 0.05, 1.5, 0.15
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,7 +120,7 @@ def _model(state: State, belief: Belief, confounding: float) -> MomentsModel:
         variances=variances.tolist(),
         correlated=[] if gram is None else gram.chosen.tolist(),
         correlation=[] if belief.correlation is None else belief.correlation.tolist(),
-        truncation_variance=BEYOND * belief.beyond,
+        truncation_variance=BEYOND * belief.beyond + PRODUCTS * _missing_products(basis, belief.mean),
     )
 
 
@@ -126,3 +128,17 @@ def _selection(belief: Belief) -> float:
     """What multiplies variances: most where half of the energy is known, so that columns are half chosen."""
     known, unknown = float((belief.mean[1:] ** 2).sum()), float(belief.variance[1:].sum())
     return WITHIN + SELECTION * known * unknown / (known + unknown) ** 2
+
+
+def _missing_products(basis: Basis, mean: np.ndarray) -> float:
+    """Σ EᵢEⱼ / ΣE over pairs of columns whose products the basis lacks, E being the energy found along a column.
+
+    Nothing if one column matters; the more, the more evenly effects are spread over columns.
+    """
+    energy = np.zeros(basis.width)
+    for term, value in zip(basis.terms, mean, strict=True):
+        if len(term) == 1:
+            energy[term[0][0]] += value**2
+    known = {tuple(column for column, _ in term) for term in basis.terms if len(term) > 1}
+    missing = (energy.sum() ** 2 - (energy**2).sum()) / 2 - sum(energy[i] * energy[j] for i, j in known)
+    return float(max(missing, 0.0) / max(energy.sum(), 1e-300))
