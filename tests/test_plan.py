@@ -4,6 +4,7 @@ import inspect
 import json
 import math
 import xml.etree.ElementTree as ET
+from itertools import pairwise
 
 import matplotlib.image
 import numpy as np
@@ -38,7 +39,8 @@ SCHEMA = dpcate.Schema(
 )
 def test_predicted_noise_is_simulated_noise(cell, tolerance):
     """Other people, other seeds, other points, and shapes that the planner does not know (bench/planner.py)."""
-    [compared] = compare([cell], most_fits=40)
+    # The noise of moments has long tails: of 40 fits its sd is known to 12% only.
+    [compared] = compare([cell], most_fits=160 if cell.second_stage == "moments" else 40)
     assert compared.ratio == pytest.approx(1.0, abs=tolerance)
     assert compared.width == pytest.approx(compared.simulated_width, rel=0.25)
 
@@ -79,7 +81,8 @@ def test_width_falls_along_the_curve_and_is_drawn(planned, tmp_path):
     budgets = [epsilon for epsilon, _ in planned.curve]
     widths = [point.width for _, point in planned.curve]
     assert budgets == pytest.approx(list(2 * 10.0 ** np.linspace(-1, 1, 7)))
-    assert widths == sorted(widths, reverse=True)
+    assert all(later < 1.01 * earlier for earlier, later in pairwise(widths))  # simulated, hence to a percent
+    assert widths[-1] < widths[0] / 3
     planned.plot(tmp_path / "width.png")
     pixels = matplotlib.image.imread(tmp_path / "width.png")
     assert pixels.shape[:2] == (429, 704)
