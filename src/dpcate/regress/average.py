@@ -13,8 +13,8 @@ import numpy as np
 from dpcate.bins import SIZE_BINS, size_bins, size_edges
 from dpcate.privacy import Mechanisms, Shares
 from dpcate.privacy.sensitivity import clipped_sum, histogram
-from dpcate.regress.moments.sizes import Sizes, counted
 from dpcate.regress.problem import Problem
+from dpcate.regress.sizes import Sizes, counted
 
 SHARES = Shares({"sizes": 0.25, "mean": 0.75})
 LARGEST = 4.0  # a score's size, in units of the outcome's range, beyond which nobody looks

@@ -9,17 +9,16 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import norm
 
-from dpcate.bins import SIZE_BINS, size_bins, size_edges
+from dpcate.bins import size_bins, size_edges
 from dpcate.privacy import Mechanisms, Noisy, Shares
 from dpcate.privacy.sensitivity import clipped_sum, histogram
 from dpcate.regress.problem import Problem
+from dpcate.regress.sizes import Sizes, counted
 
-TAIL = 0.06  # the part of the scores that a clip may touch
 PRIOR_SPREAD = 0.3  # prior sd of the constant, as a fraction of the span
 COARSE_CLIP = 0.25  # as a fraction of the score limit
-TYPICAL_SCORE = 0.06  # prior median of |score|, as a fraction of the score limit
+TYPICAL_SCORE, SCORE_DOUBT = 0.06, 1.0  # prior of |score|: lognormal, as a fraction of the score limit
 REFINED_CLIP = 1.5  # in units of the private score scale
 
 SHARES = Shares({"coarse": 0.35, "scale": 0.15, "refined": 0.5})
@@ -36,23 +35,12 @@ class Offset:
     score_scale: float
 
 
-@dataclass(frozen=True)
-class ScoreSizes:
-    """The typical size of a score, the sd of its logarithm, and the size that few scores exceed."""
-
-    scale: float
-    doubt: float
-    reach: float
-
-
 def private_offset(problem: Problem, mechanisms: Mechanisms, mu: float, name: str) -> Offset:
     shares = TWO_VALUED_SHARES if problem.two_valued else SHARES
     coarse, variance, curvature = _coarse(problem, mechanisms, shares.mu("coarse", mu), name)
     scale = _two_valued_scale(problem, coarse)
     if not problem.two_valued:
-        prior = (math.log(TYPICAL_SCORE * problem.score_limit), 1.0)
-        sizes = f"{name}: score sizes"
-        scale = score_sizes(problem, mechanisms, problem.scores(coarse), shares.mu("scale", mu), sizes, prior).scale
+        scale = _score_scale(problem, problem.scores(coarse), mechanisms, shares.mu("scale", mu), name)
     bound = problem.score_limit / 2 if problem.two_valued else min(REFINED_CLIP * scale, problem.score_limit / 2)
     clipped = np.clip(problem.scores(coarse), -bound, bound)
     refined = _mean(problem, mechanisms, f"{name}: refined constant", clipped[:, None], bound, shares.mu("refined", mu))
@@ -87,32 +75,17 @@ def _two_valued_scale(problem: Problem, value: float) -> float:
     return problem.multiplier * problem.span * math.sqrt(max(0.25 - (value / problem.span) ** 2, 0.04))
 
 
-def score_sizes(
-    problem: Problem, mechanisms: Mechanisms, scores: np.ndarray, mu: float, name: str, prior: tuple[float, float]
-) -> ScoreSizes:
-    """How large scores are, from counts in geometric bins: half-normal likelihood, lognormal prior (mean, sd of log).
-
-    The reach is where a tail of the counts begins that their noise cannot explain away: errors of two kinds of rows
-    (treated and control, say) are far from half-normal, and clipping one kind would bias a mean.
-    """
+def _score_scale(problem: Problem, scores: np.ndarray, mechanisms: Mechanisms, mu: float, name: str) -> float:
+    """How large scores are, from counts in geometric bins."""
     edges = size_edges(problem.score_limit)
-    counts = np.bincount(size_bins(scores, edges)[problem.rho > 0], minlength=SIZE_BINS) / problem.n
-    sensitivity = histogram(neighbours=problem.neighbours, rows=problem.rows_per_person).scaled(1 / problem.n)
-    released = mechanisms.vector(name, counts, sensitivity=sensitivity, mu=mu, part=problem.part)
-    spread = np.linspace(-3, 3, 121)
-    candidates = prior[0] + prior[1] * spread
-    below = 2 * norm.cdf(edges[None] / np.exp(candidates)[:, None]) - 1
-    expected = np.diff(np.column_stack([np.zeros(len(candidates)), below[:, :-1], np.ones(len(candidates))]))
-    misfit = ((released.value - expected) ** 2).sum(axis=1) / (released.sd**2 + 0.03**2)
-    log_posterior = -0.5 * misfit - 0.5 * spread**2
-    posterior = np.exp(log_posterior - log_posterior.max())
-    posterior /= posterior.sum()
-    mean = float(posterior @ candidates)
-    doubt = math.sqrt(max(float(posterior @ (candidates - mean) ** 2), 1e-6))
-    above = np.cumsum(released.value[::-1])[::-1] - released.value
-    unsure = released.sd * np.sqrt(np.arange(SIZE_BINS)[::-1])
-    reach = edges[int(np.argmax(above <= TAIL + unsure))]
-    return ScoreSizes(math.exp(mean), doubt, float(reach))
+    counts = mechanisms.vector(
+        f"{name}: score sizes",
+        np.bincount(size_bins(scores, edges)[problem.rho > 0], minlength=len(edges)) / problem.n,
+        sensitivity=histogram(neighbours=problem.neighbours, rows=problem.rows_per_person).scaled(1 / problem.n),
+        mu=mu,
+        part=problem.part,
+    )
+    return float(counted(counts, edges, Sizes.of_all(TYPICAL_SCORE * problem.score_limit, SCORE_DOUBT)).scale[0])
 
 
 def _mean(

@@ -6,7 +6,7 @@ from dpcate.models.basis import Basis
 from dpcate.regress.moments import rules
 from dpcate.regress.moments.belief import Evidence, Observation, Prior
 from dpcate.regress.moments.rounds import Block, State, _shrunk_gram, deepened, water_filled
-from dpcate.regress.moments.sizes import Sizes
+from dpcate.regress.sizes import Sizes
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -16,7 +16,7 @@ from dpcate.models.basis import Basis
 from dpcate.regress.moments import rules
 from dpcate.regress.moments.belief import Belief, Evidence, Gram, Observation
 from dpcate.regress.moments.rows import MomentRows
-from dpcate.regress.moments.sizes import Sizes, counted, worth_counting
+from dpcate.regress.sizes import Sizes, counted, worth_counting
 
 LEAST_WEIGHT = 1e-12  # below, a coefficient is not looked at
 UNCENTRED = 0.06  # typical correlation between two basis functions that should have none

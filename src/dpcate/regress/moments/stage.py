@@ -14,10 +14,10 @@ from dpcate.regress.moments import rules
 from dpcate.regress.moments.belief import Belief, Evidence, Prior
 from dpcate.regress.moments.rounds import Block, State, deepened, focused, played
 from dpcate.regress.moments.rows import MomentRows
-from dpcate.regress.moments.sizes import Sizes
 from dpcate.regress.moments.together import EffectStart, first_basis
 from dpcate.regress.offset import private_offset
 from dpcate.regress.problem import Problem
+from dpcate.regress.sizes import Sizes
 
 CONSTANT_SHARE = 0.06  # of μ², for the constant before the rounds
 ROUNDS_ON, ROUNDS_ANEW = 4, 7  # going on from a first stage, and starting anew

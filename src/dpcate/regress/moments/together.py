@@ -19,8 +19,8 @@ from dpcate.regress.moments import rules
 from dpcate.regress.moments.belief import Evidence, Prior
 from dpcate.regress.moments.rounds import Block, State, focused, played
 from dpcate.regress.moments.rows import MomentRows
-from dpcate.regress.moments.sizes import Place, Sizes, located
 from dpcate.regress.problem import signal
+from dpcate.regress.sizes import Place, Sizes, located
 
 LOCATION_SHARE = 0.09  # of the stage, for where outcomes lie
 PROPENSITY_SHARE = 0.12

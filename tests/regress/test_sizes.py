@@ -3,7 +3,7 @@ import pytest
 from scipy.stats import halfnorm, norm
 
 from dpcate.privacy import Noisy
-from dpcate.regress.moments.sizes import Sizes, counted, located, worth_counting
+from dpcate.regress.sizes import Sizes, counted, located, worth_counting
 
 EDGES = 8.0 * 2.0 ** (-np.arange(20)[::-1] / 2)
 
@@ -41,6 +41,22 @@ def test_the_reach_leaves_little_beyond():
     sizes = sizes_of((0.5, 1.8), 0.5)
     for reach, scale in zip(sizes.reach, (0.5, 1.8), strict=True):
         assert 0.01 < halfnorm.sf(reach, scale=scale) <= 0.0601
+
+
+def test_a_tail_that_noise_may_explain_is_none():
+    """Two kinds of residuals, one of them rare and large: seen through little noise it is reached, through much not."""
+    law = 0.8 * halfnorm.cdf(EDGES[:-1], scale=0.3) + 0.2 * halfnorm.cdf(EDGES[:-1], scale=3.0)
+    counts = np.tile(0.5 * np.diff(np.r_[0, law, 1]), 2)
+    clear, dim = (counted(Noisy(counts, sd), EDGES, Sizes.prior(0.5, 0.5)).reach for sd in (1e-3, 0.02))
+    assert (clear > 2).all()
+    assert (dim < 1).all()
+
+
+def test_rows_that_are_not_told_apart():
+    counts = np.diff(np.r_[0, halfnorm.cdf(EDGES[:-1], scale=0.7), 1])
+    sizes = counted(Noisy(counts, 1e-4), EDGES, Sizes.of_all(2.0, 1.0))
+    np.testing.assert_allclose(sizes.scale, [0.7], rtol=0.03)
+    np.testing.assert_array_equal(sizes.share, [1.0])
 
 
 def test_noise_leaves_the_prior():

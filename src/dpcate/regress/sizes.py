@@ -11,6 +11,7 @@ from dpcate.privacy import Noisy
 TYPICAL_SCALE, SCALE_DOUBT = 1 / 7, 0.7  # prior of a scale: lognormal around this part of the range
 LOCATION_DOUBT = 1 / 4  # prior sd of a location, as a part of the range
 TAIL = 0.06  # the part of a group's residuals that a clip may touch
+SURELY = 2.0  # how many sds of noise a tail of the counts must exceed to be one
 NORMAL_MISFIT = 0.03  # how far a bin's share may be from the normal law's
 SIZE_DRIFT = 0.25  # sd of the logarithm by which a scale may have changed since it was last known
 SHARE_DOUBT = 0.1  # prior sd of a group's share around what was believed before
@@ -39,6 +40,11 @@ class Sizes:
     def prior(cls, scale: float, doubt: float, second: float = 0.5) -> "Sizes":
         """Before anything was counted; `second` is the share of the second group, as far as it is known."""
         return cls(np.full(2, scale), np.full(2, doubt), np.full(2, scale), np.array([1 - second, second]))
+
+    @classmethod
+    def of_all(cls, scale: float, doubt: float) -> "Sizes":
+        """The same where rows are not told apart."""
+        return cls(np.array([scale]), np.array([doubt]), np.array([scale]), np.ones(1))
 
 
 def located(counts: Noisy, low: float, high: float) -> Place:
@@ -74,8 +80,8 @@ def counted(counts: Noisy, edges: np.ndarray, before: Sizes) -> Sizes:
     The reach is where a tail of the counts begins that their noise cannot explain away: residuals of two kinds of rows
     are far from half-normal, and clipping one kind would bias a mean.
     """
-    rows = counts.value.reshape(2, -1)
-    share = _shares(rows, counts.sd, before.share[1])
+    rows = counts.value.reshape(len(before.share), -1)
+    share = _shares(rows, counts.sd, before.share)
     spread = np.linspace(-3, 3, 61)
     candidates = np.log(before.scale)[:, None] + np.hypot(before.doubt, SIZE_DRIFT)[:, None] * spread
     below = 2 * ndtr(edges[:-1] / np.exp(candidates)[..., None]) - 1
@@ -84,16 +90,18 @@ def counted(counts: Noisy, edges: np.ndarray, before: Sizes) -> Sizes:
     unlikely = misfit + spread**2
     log_scale, doubt = _moments(np.exp(-0.5 * (unlikely - unlikely.min(axis=1, keepdims=True))), candidates)
     above = np.cumsum(rows[:, ::-1], axis=1)[:, ::-1] - rows
-    unsure = counts.sd * np.sqrt(np.arange(len(edges))[::-1])
+    unsure = SURELY * counts.sd * np.sqrt(np.arange(len(edges))[::-1])
     reach = edges[np.argmax(above <= TAIL * share[:, None] + unsure, axis=1)]
     return Sizes(np.exp(log_scale), np.maximum(doubt, 1e-3), reach, share)
 
 
-def _shares(rows: np.ndarray, sd: float, before: float) -> np.ndarray:
+def _shares(rows: np.ndarray, sd: float, before: np.ndarray) -> np.ndarray:
     """The groups' shares: the counts' own, shrunk by their noise towards what was believed before."""
+    if len(rows) == 1:
+        return before
     seen, noise = rows.sum(axis=1), sd**2 * rows.shape[1] / 2
     gain = SHARE_DOUBT**2 / (SHARE_DOUBT**2 + noise)
-    second = np.clip(before + gain * (0.5 + (seen[1] - seen[0]) / 2 - before), 0.02, 0.98)
+    second = np.clip(before[1] + gain * (0.5 + (seen[1] - seen[0]) / 2 - before[1]), 0.02, 0.98)
     return np.array([1 - second, second])
 
 
