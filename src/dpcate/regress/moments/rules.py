@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-SIZE_SHARE = 0.04  # of a round, for the counts of residual sizes
+SIZE_SHARE = 0.08  # of a round, for the counts of residual sizes
 GENTLEST = 3.0  # how much less is clipped, at most, where sampling noise outweighs privacy noise (as a square)
 GRAM_SHARE = 0.07  # of a stage, for the second moment of the terms that matter
 GRAM_NOISE = 0.3  # its largest tolerated noise, as a spectral norm
@@ -31,7 +31,7 @@ class Clip:
     norm: float
 
 
-EARLY, LATE, FIRST = Clip(1.5, 0.75), Clip(1.7, 0.85), Clip(1.5, 1.2)
+EARLY, LATE, FIRST = Clip(1.5, 0.75), Clip(1.4, 0.75), Clip(1.5, 1.2)
 
 
 def trust(mean_error: float) -> float:
