@@ -75,7 +75,7 @@ def tuning(repetitions: Annotated[int, typer.Option(help="Random problems per ce
 @app.command()
 def moments(
     seeds: Annotated[int, typer.Option(min=1, help="Random trials per cell.")] = 16,
-    first_seed: Annotated[int, typer.Option(min=0, help="Rules were chosen on seeds 0 to 15.")] = 0,
+    first_seed: Annotated[int, typer.Option(min=0, help="Rules were chosen on seeds 0 to 95.")] = 0,
     held_out: Annotated[bool, typer.Option("--held-out", help="Trials that no rule was chosen on.")] = False,
     figure: Annotated[Path | None, typer.Option(help="Also draw the figure of docs/moments.md here.")] = None,
 ) -> None:
