@@ -78,6 +78,18 @@ def test_rounds_add_up_to_one_observation():
     np.testing.assert_allclose(several.variance, single.variance)
 
 
+def test_a_term_that_no_round_looked_at_is_not_inferred_from_others():
+    """Its neighbour is seen far from where a prior would have it: propagation must not put the blame on the unseen."""
+    gram = Gram(np.array([1, 2]), np.array([[1.0, -0.28], [-0.28, 0.64]]))
+    seen = Observation(np.array([0.5, -9.0, 0.0, 0.0]), np.zeros(4), np.array([25.0, 25.0, 0.0, 25.0]))
+    belief = Evidence(PRIOR, (seen,), gram).belief(TERMS, 0.001)
+    alone = Evidence(PRIOR, (seen,)).belief(TERMS, 0.001)
+    np.testing.assert_allclose(belief.mean, alone.mean, rtol=0.05, atol=1e-12)
+    assert belief.mean[2] == 0
+    assert belief.variance[2] <= PRIOR.sizes.max() ** 2
+    np.testing.assert_allclose(belief.correlation, np.eye(2), atol=1e-12)
+
+
 def test_terms_that_came_later_keep_their_prior():
     seen = Observation(step=np.array([1.0, 0.2]), start=np.zeros(2), precision=np.full(2, 50.0))
     belief = Evidence(PRIOR, (seen,)).belief(TERMS, 0.0)

@@ -212,8 +212,12 @@ def _slabs(terms: tuple[Term, ...], prior: Prior) -> _Slabs:
 
 
 def _propagated(observed: np.ndarray, noise: np.ndarray, sampling: float, slabs: _Slabs, gram: Gram) -> Belief:
-    """Correlated terms: each sees the others through a normal stand-in for their posterior, until that settles."""
-    chosen, matrix = gram.chosen, gram.matrix
+    """Correlated terms: each sees the others through a normal stand-in for their posterior, until that settles.
+
+    Terms that no round has looked at keep their prior: what others say of them is too little to settle.
+    """
+    seen = np.flatnonzero(noise[gram.chosen] < UNSEEN)
+    chosen, matrix = gram.chosen[seen], gram.matrix[np.ix_(seen, seen)]
     cavity_mean, cavity_noise = observed.copy(), noise + sampling
     belief = slabs.posterior(cavity_mean, cavity_noise)
     weighing = matrix @ np.linalg.inv(np.diag(noise[chosen]) + sampling * matrix)
@@ -230,7 +234,9 @@ def _propagated(observed: np.ndarray, noise: np.ndarray, sampling: float, slabs:
             break
         new_site, new_pull = _site(belief, cavity_mean, cavity_noise, chosen)
         site, site_pull = np.sqrt(site * new_site), (site_pull + new_pull) / 2
-    return dataclasses.replace(belief, correlation=covariance / np.sqrt(np.outer(spread, spread)))
+    correlation = np.eye(len(gram.chosen))
+    correlation[np.ix_(seen, seen)] = covariance / np.sqrt(np.outer(spread, spread))
+    return dataclasses.replace(belief, correlation=correlation)
 
 
 def _site(belief: Belief, mean: np.ndarray, noise: np.ndarray, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
