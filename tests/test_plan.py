@@ -1,5 +1,6 @@
 """`dpcate.plan`: predictions against independent simulations, the recommendation, the rows for a width, bad calls."""
 
+import dataclasses
 import inspect
 import json
 import math
@@ -15,6 +16,7 @@ from dpcate.bench.planner import Cell, compare
 from dpcate.errors import DataError, InputError
 from dpcate.planning import Assumptions, Prediction, Question, predict
 from dpcate.planning.advice import Option, _option, options, recommendation, rows_for
+from dpcate.planning.plan import _falling
 from dpcate.planning.simulation import QUICK
 
 SCHEMA = dpcate.Schema(
@@ -39,8 +41,8 @@ SCHEMA = dpcate.Schema(
 )
 def test_predicted_noise_is_simulated_noise(cell, tolerance):
     """Other people, other seeds, other points, and shapes that the planner does not know (bench/planner.py)."""
-    # The noise of moments has long tails: of 40 fits its sd is known to 12% only.
-    [compared] = compare([cell], most_fits=160 if cell.second_stage == "moments" else 40)
+    # Noise has long tails where clips follow from noisy counts: of 40 fits its sd is known to 12% only.
+    [compared] = compare([cell], most_fits=160 if cell.second_stage in ("moments", "features") else 40)
     assert compared.ratio == pytest.approx(1.0, abs=tolerance)
     assert compared.width == pytest.approx(compared.simulated_width, rel=0.25)
 
@@ -81,7 +83,7 @@ def test_width_falls_along_the_curve_and_is_drawn(planned, tmp_path):
     budgets = [epsilon for epsilon, _ in planned.curve]
     widths = [point.width for _, point in planned.curve]
     assert budgets == pytest.approx(list(2 * 10.0 ** np.linspace(-1, 1, 7)))
-    assert all(later < 1.01 * earlier for earlier, later in pairwise(widths))  # simulated, hence to a percent
+    assert all(later <= earlier for earlier, later in pairwise(widths))
     assert widths[-1] < widths[0] / 3
     planned.plot(tmp_path / "width.png")
     pixels = matplotlib.image.imread(tmp_path / "width.png")
@@ -91,6 +93,14 @@ def test_width_falls_along_the_curve_and_is_drawn(planned, tmp_path):
     assert ET.parse(tmp_path / "width.svg").getroot().tag == "{http://www.w3.org/2000/svg}svg"
     with pytest.raises(InputError, match=r"\.png or \.svg"):
         planned.plot(tmp_path / "width.pdf")
+
+
+def test_what_simulations_say_against_more_budget_is_evened_out(planned):
+    """Neighbours that rise are pooled: the least change, in squares, that makes a curve fall."""
+    points = [dataclasses.replace(planned.prediction, width=width) for width in (10.0, 8.0, 9.0, 3.0)]
+    even = _falling(points)
+    assert [point.width for point in even] == pytest.approx([10.0, 8.5, 8.5, 3.0])
+    assert {point.error for point in even} == {planned.prediction.error}
 
 
 def question(**changes):
@@ -106,7 +116,7 @@ def test_rows_for_a_wished_width():
     needed = rows_for(question(), 10.0, silent)
     assert 100 < needed < 10_000
     assert needed == round(needed, -1)
-    assert predict(question(rows=needed), QUICK).width == pytest.approx(10.0, rel=0.05)
+    assert predict(question(rows=needed), QUICK).width < 10.0 * 1.05
     assert predict(question(rows=4 * needed // 5), QUICK).width > 10.0
     assert rows_for(question(rows=needed), 1000.0, silent) == 10
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 from rich.table import Table
+from scipy.optimize import isotonic_regression
 
 from dpcate.errors import InputError
 from dpcate.files import require_writable, write_atomically
@@ -40,7 +41,8 @@ class Plan:
     def curve(self) -> tuple[tuple[float, Prediction], ...]:
         """(ε, what to expect), a decade to both sides; simulated when it is first asked for."""
         budgets = sorted({min(self.question.epsilon * float(factor), LARGEST_EPSILON) for factor in CURVE})
-        return tuple((e, predict(dataclasses.replace(self.question, epsilon=e), QUICK)) for e in budgets)
+        points = [predict(dataclasses.replace(self.question, epsilon=e), QUICK) for e in budgets]
+        return tuple(zip(budgets, _falling(points), strict=True))
 
     def plot(self, path: str | Path) -> None:
         """Width against ε, as .png or .svg."""
@@ -195,6 +197,14 @@ def plan(
         return Plan(question, prediction, (), None, width, needed)
     found = options(question, prediction, compare, lambda stage, done: report(stage, 0.6 + 0.4 * done))
     return Plan(question, prediction, tuple(found), recommendation(found), width, needed)
+
+
+def _falling(points: list[Prediction]) -> list[Prediction]:
+    """More budget never means more noise: what quick simulations say otherwise is their own error, and evened out."""
+    names = ("noise_sd", "noise_width", "width")
+    even = [isotonic_regression([getattr(point, name) for point in points], increasing=False).x for name in names]
+    changes = [dict(zip(names, map(float, column), strict=True)) for column in zip(*even, strict=True)]
+    return [dataclasses.replace(point, **change) for point, change in zip(points, changes, strict=True)]
 
 
 def _plain(option: Option) -> dict[str, Any]:
