@@ -90,3 +90,11 @@ def test_fewer_bins_tell_the_same():
     )
     np.testing.assert_allclose(part.scale, whole.scale, rtol=0.02)
     np.testing.assert_allclose(part.reach, whole.reach)
+
+
+def test_the_spread_over_both_groups_and_its_doubt():
+    sizes = Sizes(np.array([1.0, 3.0]), np.array([0.1, 0.2]), np.ones(2), np.array([0.75, 0.25]))
+    log_spread, doubt = sizes.log_spread
+    assert log_spread == pytest.approx(0.5 * np.log(0.75 + 2.25))
+    draws = np.exp(np.log(sizes.scale) + 0.01 * sizes.doubt * np.random.default_rng(0).normal(size=(100_000, 2)))
+    assert doubt == pytest.approx(100 * np.std(0.5 * np.log(draws**2 @ sizes.share)), rel=0.02)

@@ -46,6 +46,12 @@ class Sizes:
         """The same where rows are not told apart."""
         return cls(np.array([scale]), np.array([doubt]), np.array([scale]), np.ones(1))
 
+    @property
+    def log_spread(self) -> tuple[float, float]:
+        """The logarithm of the scale over all groups, and its sd."""
+        squares = self.share * self.scale**2
+        return 0.5 * math.log(squares.sum()), float(np.sqrt(squares**2 @ self.doubt**2)) / squares.sum()
+
 
 def located(counts: Noisy, low: float, high: float) -> Place:
     """Location and scale of targets from equal bins: normal likelihood on a grid, wide priors."""

@@ -3,9 +3,24 @@ import pytest
 from scipy.optimize import minimize
 
 from dpcate.models.basis import Basis
+from dpcate.privacy import Accountant, Budget, Mechanisms, noise_source
 from dpcate.regress.moments import rules
-from dpcate.regress.moments.belief import Evidence, Observation, Prior
-from dpcate.regress.moments.rounds import Block, State, _shrunk_gram, deepened, water_filled
+from dpcate.regress.moments.belief import Evidence, Gram, Observation, Prior
+from dpcate.regress.moments.rounds import (
+    LARGEST_SLOPE,
+    SHORTER,
+    Block,
+    Slope,
+    State,
+    Step,
+    _shrunk_gram,
+    _with_slopes,
+    deepened,
+    played,
+    sized,
+    water_filled,
+)
+from dpcate.regress.moments.rows import MomentRows
 from dpcate.regress.sizes import Sizes
 
 
@@ -60,3 +75,106 @@ def test_columns_grow_once_they_surely_matter_if_they_fill_their_range():
     highest = [max(degree for term in grown.terms for j, degree in term if j == column) for column in range(4)]
     assert highest == [rules.HIGHEST_DEGREE, 3, 3, 3]
     assert grown.terms[: len(basis.terms)] == basis.terms
+
+
+COPIES = 12
+TRUE_LINE = 1.5
+
+
+def copied_columns(n=2000, seed=0):
+    """A target that is a line of one column, which the table holds twelve times over, and a basis of lines."""
+    rng = np.random.default_rng(seed)
+    column = rng.random(n)
+    x = np.repeat(column[:, None], COPIES, axis=1)
+    basis = Basis.additive(np.full(COPIES, 0.5), np.full(COPIES, np.sqrt(1 / 12)), 1, 1)
+    ones = np.ones((n, 1))
+    rows = MomentRows(
+        x=x, target=TRUE_LINE * np.sqrt(12) * (column - 0.5) + 0.3 * rng.normal(size=n), slopes=ones, pulls=ones,
+        group=rng.integers(0, 2, n), present=np.ones(n, dtype=bool), n=n, limit=40.0, low=-20.0, high=20.0,
+        neighbours="replace-one", rows_per_person=1, part=None,
+        mechanisms=Mechanisms(Accountant(Budget(epsilon=100.0, delta=1e-5)), noise_source(seed)),
+    )  # fmt: skip
+    rows.describe(basis)
+    prior = Prior(0.0, 1.0, np.array([0.5, 1.0]), np.array([1.0, 3.0]), COPIES)
+    block = Block(Evidence(prior), 1.0, np.ones(2), 1.0)
+    return rows, State(float(n), basis, 0.01, (block,), Sizes.prior(1.5, 0.5))
+
+
+def line_of(state, value):
+    """The state after a round that saw this line in every copy."""
+    seen = np.r_[0.0, np.full(COPIES, value)]
+    observation = Observation(step=seen, start=np.zeros(COPIES + 1), precision=np.full(COPIES + 1, 1e6))
+    return state.with_evidence([state.blocks[0].evidence.and_also(observation)])
+
+
+def test_a_step_that_made_residuals_larger_is_taken_back_and_the_next_is_shorter():
+    rows, start = copied_columns()
+    anchored = sized(start, rows, 1.0, "before")
+    assert anchored.anchor.sizes is anchored.sizes
+    back = sized(line_of(anchored, TRUE_LINE), rows, 1.0, "after")  # twelve times too far, together
+    assert back.blocks[0].evidence == anchored.blocks[0].evidence
+    np.testing.assert_array_equal(back.mean, anchored.mean)
+    assert back.sizes is anchored.sizes
+    assert back.blocks[0].slope.value == pytest.approx(SHORTER * Slope().value)
+    assert back.blocks[0].known_slope == Slope()
+
+
+def test_a_step_that_made_residuals_smaller_is_where_to_go_back_to():
+    rows, start = copied_columns()
+    before = sized(start, rows, 1.0, "before")
+    better = line_of(before, TRUE_LINE / COPIES)
+    forth = sized(better, rows, 1.0, "after")
+    assert forth.blocks[0].evidence == better.blocks[0].evidence
+    assert forth.anchor.evidence == (better.blocks[0].evidence,)
+    assert forth.sizes.log_spread[0] < before.sizes.log_spread[0] - 0.3
+
+
+def test_counts_that_cannot_tell_take_nothing_back():
+    rows, start = copied_columns()
+    far = line_of(sized(start, rows, 1e-4, "before"), TRUE_LINE)
+    kept = sized(far, rows, 1e-4, "after")
+    assert kept.blocks[0].evidence == far.blocks[0].evidence
+
+
+def test_rounds_end_near_a_line_that_twelve_columns_hold():
+    rows, state = copied_columns()
+    for number in range(8):
+        state = played(state, rows, 1.0, f"round {number}", rules.LATE)
+    assert state.mean[0, 1:].sum() == pytest.approx(TRUE_LINE, abs=0.15)
+
+
+def test_slopes_are_learned_apart_within_and_outside_of_the_second_moment():
+    steep, gram = 5.0, Gram(np.array([1, 2]), np.array([[1.0, 0.9], [0.9, 1.0]]))
+    prior = Prior(0.0, 1.0, np.array([1.0]), np.array([1.0]), 4)
+    block = Block(Evidence(prior, gram=gram), 0.5, np.ones(2), 1.0)
+    moved, ones = np.array([[0.0, 0.6, 0.4, 0.3, 0.2]]), np.full((1, 5), 0.7)
+    fell = 0.5 * np.array([[0.0, 0.6 + 0.36, 0.54 + 0.4, steep * 0.3, steep * 0.2]])
+    before, after = Step(0.7 * fell, 0 * moved, ones, 1e-6), Step(0 * fell, moved, ones, 1e-6)
+    learned = _with_slopes(block, before, after, 0)
+    assert learned.known_slope.value == pytest.approx(1.0, abs=1e-6)
+    assert learned.slope.value == pytest.approx(steep, abs=1e-6)
+
+
+def test_slopes_stay_within_their_limits():
+    assert Slope().seen(100.0, 1e-9).value == LARGEST_SLOPE
+    assert Slope(LARGEST_SLOPE).steeper().value == LARGEST_SLOPE
+
+
+def test_with_more_rounds_left_a_round_looks_at_more():
+    basis = Basis.additive(np.full(20, 0.5), np.full(20, 0.29), 1, 1)
+    rng = np.random.default_rng(0)
+    n, ones = 500, np.ones((500, 1))
+    looked = []
+    for left in (1, 4):
+        rows = MomentRows(
+            x=rng.random((n, 20)), target=rng.normal(size=n), slopes=ones, pulls=ones, group=rng.integers(0, 2, n),
+            present=np.ones(n, dtype=bool), n=n, limit=20.0, low=-10.0, high=10.0, neighbours="replace-one",
+            rows_per_person=1, part=None,
+            mechanisms=Mechanisms(Accountant(Budget(epsilon=1.0, delta=1e-5)), noise_source(0)),
+        )  # fmt: skip
+        rows.describe(basis)
+        seen = Observation(np.r_[0.0, np.linspace(0, 1.5, 20)], np.zeros(21), np.full(21, 4.0))
+        block = Block(Evidence(Prior(0.0, 1.0, np.array([1.0]), np.array([3.0]), 20), (seen,)), 1.0, np.ones(2), 1.0)
+        state = played(State(n, basis, 0.1, (block,), Sizes.prior(1.0, 0.3)), rows, 0.1, "round", rules.LATE, left=left)
+        looked.append((state.last.direction > 0).sum())
+    assert looked[0] < looked[1]

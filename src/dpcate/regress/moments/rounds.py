@@ -1,7 +1,8 @@
 """Rounds of clipped scores, each followed by a Bayesian update: how the functions of all blocks are fitted together.
 
 A round counts residual sizes, chooses clips and where to look, and releases a score. Where to look is water-filling:
-the weights d² that leave the least total variance in what matters. All else is a function of released numbers.
+the weights d² that leave the least total variance in what matters. Counts also show when a step went too far, as it can
+where columns go together: then it is taken back. All else is a function of released numbers.
 """
 
 import dataclasses
@@ -20,29 +21,53 @@ from dpcate.regress.sizes import Sizes, counted, worth_counting
 
 LEAST_WEIGHT = 1e-12  # below, a coefficient is not looked at
 UNCENTRED = 0.06  # typical correlation between two basis functions that should have none
-SLOPE, SLOPE_VARIANCE, SLOPE_DRIFT = 0.85, 0.04, 0.005  # what clipping leaves of a score's response, a priori
-LEAST_SLOPE = 0.3
-LARGEST_SLOPE = 8.0  # columns that go together steepen it, even if not among the terms whose second moment is known
+SLOPE, SLOPE_VARIANCE, SLOPE_DRIFT = 0.85, 0.04, 0.005
+LEAST_SLOPE, LARGEST_SLOPE = 0.3, 8.0
 LEAST_EIGENVALUE = 0.3  # of a second moment: columns that hardly differ must not be told apart by their noise
 CORRELATED, CORRELATION = 0.15, 0.4  # how many pairs of terms are correlated, and how strongly
 SCALE_SPREAD = 0.3  # prior variance of a term's second moment around 1
 WORTH_DEEPENING, SURE = 0.3, 0.9  # the probability from which a column may grow, and from which it does
+LARGER, SURELY_LARGER = 0.1, 2.0  # residuals have grown if their log-scale did by this and so many sds of its noise
+SHORTER = 2.0  # how much shorter steps become once one went too far
 EVEN = 0.2  # the least sd, and the largest distance of the mean from the middle, of a column that fills its range
+
+
+@dataclass(frozen=True)
+class Slope:
+    """How strongly scores respond to a move, over what the second moment says: clipping flattens them, and columns that
+    go together steepen them where their second moment is not known."""
+
+    value: float = SLOPE
+    variance: float = SLOPE_VARIANCE
+
+    def seen(self, value: float, noise: float) -> "Slope":
+        prior = self.variance + SLOPE_DRIFT
+        posterior = self.value + (value - self.value) * prior / (prior + noise)
+        return Slope(float(np.clip(posterior, LEAST_SLOPE, LARGEST_SLOPE)), prior * noise / (prior + noise))
+
+    def steeper(self) -> "Slope":
+        return dataclasses.replace(self, value=min(SHORTER * self.value, LARGEST_SLOPE))
 
 
 @dataclass(frozen=True)
 class Block:
     """One of the functions that are fitted together.
 
-    `curvature` is E[u·s], `pull` E[u²] by group, `importance` what a unit of its variance costs the user.
+    `curvature` is E[u·s], `pull` E[u²] by group, `importance` what a unit of its variance costs the user; `slope` is
+    that of terms outside of the released second moment, `known_slope` of those in it.
     """
 
     evidence: Evidence
     curvature: float
     pull: np.ndarray
     importance: float
-    slope: float = SLOPE
-    slope_variance: float = SLOPE_VARIANCE
+    slope: Slope = Slope()
+    known_slope: Slope = Slope()
+
+    def known(self, terms: int) -> np.ndarray:
+        """Which terms are in the released second moment."""
+        gram = self.evidence.gram
+        return np.zeros(terms, dtype=bool) if gram is None else np.isin(np.arange(terms), gram.chosen)
 
 
 @dataclass(frozen=True)
@@ -56,6 +81,14 @@ class Step:
 
 
 @dataclass(frozen=True)
+class Anchor:
+    """Where residuals were smallest so far: their sizes, and the evidence that led there."""
+
+    sizes: Sizes
+    evidence: tuple[Evidence, ...]
+
+
+@dataclass(frozen=True)
 class State:
     """What is known between rounds."""
 
@@ -65,6 +98,7 @@ class State:
     blocks: tuple[Block, ...]
     sizes: Sizes
     last: Step | None = None
+    anchor: Anchor | None = None
 
     @functools.cached_property
     def beliefs(self) -> list[Belief]:
@@ -99,16 +133,15 @@ def played(
     *,
     constants_only: bool = False,
     two_valued: bool = False,
+    left: int = 1,
 ) -> State:
-    """One round, spending μ."""
-    mean, variance, count = state.mean, state.variance, len(state.blocks)
+    """One round, spending μ; where to look is chosen as if all rounds `left`, this one among them, looked there."""
     if two_valued:
-        sizes = dataclasses.replace(state.sizes, reach=np.full(2, rows.limit / 2))
+        state = dataclasses.replace(state, sizes=dataclasses.replace(state.sizes, reach=np.full(2, rows.limit / 2)))
     else:
-        edges = worth_counting(size_edges(rows.limit), state.sizes)
-        counts = rows.sizes(mean, edges, mu * math.sqrt(rules.SIZE_SHARE), f"{name}, residual sizes")
-        sizes, mu = counted(counts, edges, state.sizes), mu * math.sqrt(1 - rules.SIZE_SHARE)
-    state = dataclasses.replace(state, sizes=sizes)
+        state = sized(state, rows, mu * math.sqrt(rules.SIZE_SHARE), f"{name}, residual sizes")
+        mu *= math.sqrt(1 - rules.SIZE_SHARE)
+    mean, variance, sizes, count = state.mean, state.variance, state.sizes, len(state.blocks)
     effective = count if constants_only else variance.sum() ** 2 / (variance**2).sum()
     gentle = rules.gentleness(rows.n, mu, effective)
     clips = np.minimum(np.maximum(clip.residual * gentle * sizes.scale, sizes.reach), rows.limit / 2)
@@ -129,24 +162,46 @@ def played(
             np.repeat([getattr(block, part) for block in state.blocks], mean.shape[1])
             for part in ("importance", "curvature")
         )
-        weight = water_filled(variance.ravel(), importance, (precision / sd) ** 2).reshape(mean.shape)
+        weight = water_filled(variance.ravel(), importance, left * (precision / sd) ** 2).reshape(mean.shape)
     weight[weight < LEAST_WEIGHT] = 0.0
     bound, direction = norm_bound(weight), np.sqrt(weight)
     noisy = rows.scores(mean, clips, direction, bound, mu, f"{name}, scores")
     return _updated(state, Step(noisy.value, mean, direction, noisy.sd), variance)
 
 
+def sized(state: State, rows: MomentRows, mu: float, name: str) -> State:
+    """Count residual sizes; where they have grown, go back to where they were smallest, to go on in shorter steps."""
+    edges = worth_counting(size_edges(rows.limit), state.sizes)
+    sizes = counted(rows.sizes(state.mean, edges, mu, name), edges, state.sizes)
+    evidence = tuple(block.evidence for block in state.blocks)
+    here = dataclasses.replace(state, sizes=sizes, anchor=Anchor(sizes, evidence))
+    if state.anchor is None:
+        return here
+    (now, doubt), (before, earlier) = sizes.log_spread, state.anchor.sizes.log_spread
+    if now < before:
+        return here
+    if now < before + LARGER + SURELY_LARGER * math.hypot(doubt, earlier):
+        return dataclasses.replace(here, anchor=state.anchor)
+    blocks = tuple(
+        dataclasses.replace(block, evidence=old, slope=block.slope.steeper())
+        for block, old in zip(state.blocks, state.anchor.evidence, strict=True)
+    )
+    return dataclasses.replace(state, blocks=blocks, sizes=state.anchor.sizes, last=None)
+
+
 def _updated(state: State, step: Step, variance: np.ndarray) -> State:
     """The score as an observation of every coefficient that it looked at."""
     seen = step.direction > 0
     scale = np.where(seen, step.direction, 1e-100)
-    blocks = [_with_slope(block, state.last, step, row) for row, block in enumerate(state.blocks)]
+    blocks = [_with_slopes(block, state.last, step, row) for row, block in enumerate(state.blocks)]
     evidence = []
     for row, block in enumerate(blocks):
-        response = block.curvature * block.slope
+        known = block.known(len(variance[row]))
+        response = block.curvature * np.where(known, block.known_slope.value, block.slope.value)
+        slope_variance = np.where(known, block.known_slope.variance, block.slope.variance)
         others = variance[row].sum() - variance[row]
         centring = np.r_[others[0], np.full(len(others) - 1, variance[row, 0])]
-        model = UNCENTRED**2 * others + state.mean_error**2 * centring + block.slope_variance * variance[row]
+        model = UNCENTRED**2 * others + state.mean_error**2 * centring + slope_variance * variance[row]
         noise = (step.sd / scale[row] / response) ** 2 + model
         evidence.append(
             block.evidence.and_also(
@@ -160,21 +215,26 @@ def _updated(state: State, step: Step, variance: np.ndarray) -> State:
     return dataclasses.replace(state, blocks=tuple(blocks), last=step).with_evidence(evidence)
 
 
-def _with_slope(block: Block, last: Step | None, step: Step, row: int) -> Block:
+def _with_slopes(block: Block, last: Step | None, step: Step, row: int) -> Block:
     """How much the score fell along the last move, over how much it should have, shrunk to what was believed."""
     if last is None:
         return block
     both = (step.direction[row] > 0) & (last.direction[row] > 0)
     gram, move = block.evidence.gram, step.start[row] - last.start[row]
-    expected = block.curvature * float((gram.times(move) if gram else move)[both] @ move[both])
-    if expected < 1e-12:
-        return block
-    before, now = (one.score[row, both] / one.direction[row, both] for one in (last, step))
-    noise = (step.sd / step.direction[row, both]) ** 2 + (last.sd / last.direction[row, both]) ** 2
-    seen, doubt = float((before - now) @ move[both]) / expected, float(noise @ move[both] ** 2) / expected**2
-    prior = block.slope_variance + SLOPE_DRIFT
-    slope = float(np.clip(block.slope + (seen - block.slope) * prior / (prior + doubt), LEAST_SLOPE, LARGEST_SLOPE))
-    return dataclasses.replace(block, slope=slope, slope_variance=prior * doubt / (prior + doubt))
+    fall = block.curvature * (gram.times(move) if gram else move)
+
+    def secant(slope: Slope, part: np.ndarray) -> Slope:
+        expected = float(fall[part] @ move[part])
+        if expected < 1e-12:
+            return slope
+        before, now = (one.score[row, part] / one.direction[row, part] for one in (last, step))
+        noise = (step.sd / step.direction[row, part]) ** 2 + (last.sd / last.direction[row, part]) ** 2
+        return slope.seen(float((before - now) @ move[part]) / expected, float(noise @ move[part] ** 2) / expected**2)
+
+    known = block.known(len(move))
+    return dataclasses.replace(
+        block, slope=secant(block.slope, both & ~known), known_slope=secant(block.known_slope, both & known)
+    )
 
 
 def deepened(state: State) -> State:
@@ -186,7 +246,7 @@ def deepened(state: State) -> State:
     basis, matters = state.basis, state.beliefs[-1].matters
     even = (basis.sds > EVEN) & (np.abs(basis.means - 0.5) < EVEN)
     deep = [j for j in range(basis.width) if even[j] and matters[(j,)] > SURE]
-    return dataclasses.replace(state, basis=basis.grown([], deep), last=None) if deep else state
+    return dataclasses.replace(state, basis=basis.grown([], deep), last=None, anchor=None) if deep else state
 
 
 def focused(state: State, rows: MomentRows, count: int, mu: float, name: str) -> State:
@@ -196,7 +256,7 @@ def focused(state: State, rows: MomentRows, count: int, mu: float, name: str) ->
     terms: outside, where nothing is known of how they go together with the rest, they would do more harm than good.
     """
     state = deepened(state)
-    candidate = dataclasses.replace(state, basis=_grown(state), last=None)
+    candidate = dataclasses.replace(state, basis=_grown(state), last=None, anchor=None)
     size = (candidate.mean**2 + candidate.variance).sum(axis=0)
     best = set((1 + np.argsort(-size[1:], kind="stable")[:count]).tolist())
     known = len(state.basis.terms)

@@ -52,14 +52,14 @@ class Moments:
         rows.describe(state.basis)
         rounds = self.rounds or ROUNDS_ON
         for number in range(rounds):
-            label = f"{name}: round {number + 1}"
-            state = played(state, rows, mu / math.sqrt(rounds), label, rules.LATE, two_valued=problem.two_valued)
+            spent, label, left = mu / math.sqrt(rounds), f"{name}: round {number + 1}", rounds - number
+            state = played(state, rows, spent, label, rules.LATE, two_valued=problem.two_valued, left=left)
         return state
 
     def _anew(self, problem: Problem, rows: MomentRows, mechanisms: Mechanisms, mu: float, name: str) -> State:
         signal = problem.signal(mu)
         gram = rules.gram_terms(signal)
-        left = 1 - CONSTANT_SHARE - (rules.GRAM_SHARE if gram else 0.0)
+        share = 1 - CONSTANT_SHARE - (rules.GRAM_SHARE if gram else 0.0)
         state = _from_offset(problem, mechanisms, mu * math.sqrt(CONSTANT_SHARE), signal, name)
         rows.describe(state.basis)
         rounds = self.rounds or ROUNDS_ANEW
@@ -67,8 +67,8 @@ class Moments:
             if number == 1 and gram:
                 state = focused(state, rows, gram, mu * math.sqrt(rules.GRAM_SHARE), name)
             clip = rules.EARLY if number < rounds / 2 else rules.LATE
-            spent, label = mu * math.sqrt(left / rounds), f"{name}: round {number + 1}"
-            state = played(state, rows, spent, label, clip, two_valued=problem.two_valued)
+            spent, label, left = mu * math.sqrt(share / rounds), f"{name}: round {number + 1}", rounds - number
+            state = played(state, rows, spent, label, clip, two_valued=problem.two_valued, left=left)
         return state
 
 

@@ -17,7 +17,7 @@ from dpcate.privacy import Mechanisms, Neighbours
 from dpcate.regress.columns import ColumnMoments
 from dpcate.regress.moments import rules
 from dpcate.regress.moments.belief import Evidence, Prior
-from dpcate.regress.moments.rounds import Block, State, focused, played
+from dpcate.regress.moments.rounds import Block, State, focused, played, sized
 from dpcate.regress.moments.rows import MomentRows
 from dpcate.regress.problem import signal
 from dpcate.regress.sizes import Place, Sizes, located
@@ -25,6 +25,7 @@ from dpcate.regress.sizes import Place, Sizes, located
 LOCATION_SHARE = 0.09  # of the stage, for where outcomes lie
 PROPENSITY_SHARE = 0.12
 CONSTANTS_SHARE = 0.1  # of the rounds
+CHECK_SHARE = 0.015  # of the rounds, for a last look at the residuals where second moments made steps long
 GRAM_SHARE = 2 * rules.GRAM_SHARE  # the second stage needs no other
 PROPENSITY_ROUNDS, ROUNDS = 3, 4
 OUTCOME_IMPORTANCE = 0.8  # next to the effect's 1: an error in m adds to the residual and leaves confounding
@@ -101,12 +102,15 @@ def fit_together(trial: TrialRows, mechanisms: Mechanisms, mu: float, name: str)
         state, rows, rounds * math.sqrt(CONSTANTS_SHARE), f"{name}: constants", rules.FIRST,
         constants_only=True, two_valued=trial.two_valued,
     )  # fmt: skip
-    each = rounds * math.sqrt((1 - CONSTANTS_SHARE) / ROUNDS)
+    check = CHECK_SHARE if gram and not trial.two_valued else 0.0
+    each = rounds * math.sqrt((1 - CONSTANTS_SHARE - check) / ROUNDS)
     for number in range(ROUNDS):
         if number == 1 and gram:
             state = focused(state, rows, gram, spend["gram"], name)
         label = f"{name}: round {number + 1}"
         state = played(state, rows, each, label, rules.EARLY, two_valued=trial.two_valued)
+    if check:
+        state = sized(state, rows, rounds * math.sqrt(check), f"{name}: last residual sizes")
     return _together(state, propensity, place.centre, doubt, treated)
 
 
