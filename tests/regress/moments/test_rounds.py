@@ -155,6 +155,16 @@ def test_slopes_are_learned_apart_within_and_outside_of_the_second_moment():
     assert learned.slope.value == pytest.approx(steep, abs=1e-6)
 
 
+def test_how_far_the_constant_moves_does_not_depend_on_what_other_terms_do():
+    block = Block(Evidence(Prior(0.0, 1.0, np.array([1.0]), np.array([1.0]), 2)), 1.0, np.ones(2), 1.0)
+    np.testing.assert_array_equal(block.known(3), [True, False, False])
+    moved, ones = np.array([[0.5, 0.3, 0.2]]), np.ones((1, 3))
+    before, after = Step(np.array([[0.45, 2.1, 1.4]]), 0 * moved, ones, 1e-6), Step(0 * moved, moved, ones, 1e-6)
+    learned = _with_slopes(block, before, after, 0)
+    assert learned.known_slope.value == pytest.approx(0.9, abs=1e-6)
+    assert learned.slope.value == pytest.approx(7.0, abs=1e-6)
+
+
 def test_slopes_stay_within_their_limits():
     assert Slope().seen(100.0, 1e-9).value == LARGEST_SLOPE
     assert Slope(LARGEST_SLOPE).steeper().value == LARGEST_SLOPE

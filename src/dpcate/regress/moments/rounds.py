@@ -53,8 +53,8 @@ class Slope:
 class Block:
     """One of the functions that are fitted together.
 
-    `curvature` is E[u·s], `pull` E[u²] by group, `importance` what a unit of its variance costs the user; `slope` is
-    that of terms outside of the released second moment, `known_slope` of those in it.
+    `curvature` is E[u·s], `pull` E[u²] by group, `importance` what a unit of its variance costs the user; `known_slope`
+    is that of the constant and of terms in the released second moment, `slope` that of all others.
     """
 
     evidence: Evidence
@@ -65,9 +65,9 @@ class Block:
     known_slope: Slope = Slope()
 
     def known(self, terms: int) -> np.ndarray:
-        """Which terms are in the released second moment."""
+        """Which terms are the constant or in the released second moment."""
         gram = self.evidence.gram
-        return np.zeros(terms, dtype=bool) if gram is None else np.isin(np.arange(terms), gram.chosen)
+        return np.isin(np.arange(terms), 0 if gram is None else [0, *gram.chosen])
 
 
 @dataclass(frozen=True)
