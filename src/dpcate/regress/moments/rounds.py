@@ -66,8 +66,10 @@ class Block:
 
     def known(self, terms: int) -> np.ndarray:
         """Which terms are the constant or in the released second moment."""
-        gram = self.evidence.gram
-        return np.isin(np.arange(terms), 0 if gram is None else [0, *gram.chosen])
+        known = np.arange(terms) == 0
+        if self.evidence.gram is not None:
+            known[self.evidence.gram.chosen] = True
+        return known
 
 
 @dataclass(frozen=True)
@@ -136,12 +138,14 @@ def played(
     left: int = 1,
 ) -> State:
     """One round, spending μ; where to look is chosen as if all rounds `left`, this one among them, looked there."""
+    before = state
     if two_valued:
         state = dataclasses.replace(state, sizes=dataclasses.replace(state.sizes, reach=np.full(2, rows.limit / 2)))
     else:
         state = sized(state, rows, mu * math.sqrt(rules.SIZE_SHARE), f"{name}, residual sizes")
         mu *= math.sqrt(1 - rules.SIZE_SHARE)
-    mean, variance, sizes, count = state.mean, state.variance, state.sizes, len(state.blocks)
+    believed = before if state.blocks is before.blocks else state
+    mean, variance, sizes, count = believed.mean, believed.variance, state.sizes, len(state.blocks)
     effective = count if constants_only else variance.sum() ** 2 / (variance**2).sum()
     gentle = rules.gentleness(rows.n, mu, effective)
     clips = np.minimum(np.maximum(clip.residual * gentle * sizes.scale, sizes.reach), rows.limit / 2)
