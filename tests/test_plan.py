@@ -41,7 +41,7 @@ SCHEMA = dpcate.Schema(
 def test_predicted_noise_is_simulated_noise(cell, tolerance):
     """Other people, other seeds, other points, and shapes that the planner does not know (bench/planner.py)."""
     # Noise has long tails where clips follow from noisy counts: of 40 fits its sd is known to 12% only.
-    [compared] = compare([cell], most_fits=160 if cell.second_stage in ("moments", "features") else 40)
+    [compared] = compare([cell], most_fits=160)
     assert compared.ratio == pytest.approx(1.0, abs=tolerance)
     assert compared.width == pytest.approx(compared.simulated_width, rel=0.25)
 
