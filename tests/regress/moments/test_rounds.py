@@ -81,20 +81,26 @@ COPIES = 12
 TRUE_LINE = 1.5
 
 
+def one_block(x, target, group, basis, *, limit, epsilon, seed=0):
+    """Rows of a plain regression, all of them present."""
+    n, ones = len(x), np.ones((len(x), 1))
+    rows = MomentRows(
+        x=x, target=target, slopes=ones, pulls=ones, group=group, present=np.ones(n, dtype=bool), n=n, limit=limit,
+        low=-limit / 2, high=limit / 2, neighbours="replace-one", rows_per_person=1, part=None,
+        mechanisms=Mechanisms(Accountant(Budget(epsilon=epsilon, delta=1e-5)), noise_source(seed)),
+    )  # fmt: skip
+    rows.describe(basis)
+    return rows
+
+
 def copied_columns(n=2000, seed=0):
     """A target that is a line of one column, which the table holds twelve times over, and a basis of lines."""
     rng = np.random.default_rng(seed)
     column = rng.random(n)
     x = np.repeat(column[:, None], COPIES, axis=1)
     basis = Basis.additive(np.full(COPIES, 0.5), np.full(COPIES, np.sqrt(1 / 12)), 1, 1)
-    ones = np.ones((n, 1))
-    rows = MomentRows(
-        x=x, target=TRUE_LINE * np.sqrt(12) * (column - 0.5) + 0.3 * rng.normal(size=n), slopes=ones, pulls=ones,
-        group=rng.integers(0, 2, n), present=np.ones(n, dtype=bool), n=n, limit=40.0, low=-20.0, high=20.0,
-        neighbours="replace-one", rows_per_person=1, part=None,
-        mechanisms=Mechanisms(Accountant(Budget(epsilon=100.0, delta=1e-5)), noise_source(seed)),
-    )  # fmt: skip
-    rows.describe(basis)
+    target = TRUE_LINE * np.sqrt(12) * (column - 0.5) + 0.3 * rng.normal(size=n)
+    rows = one_block(x, target, rng.integers(0, 2, n), basis, limit=40.0, epsilon=100.0, seed=seed)
     prior = Prior(0.0, 1.0, np.array([0.5, 1.0]), np.array([1.0, 3.0]), COPIES)
     block = Block(Evidence(prior), 1.0, np.ones(2), 1.0)
     return rows, State(float(n), basis, 0.01, (block,), Sizes.prior(1.5, 0.5))
@@ -173,16 +179,10 @@ def test_slopes_stay_within_their_limits():
 def test_with_more_rounds_left_a_round_looks_at_more():
     basis = Basis.additive(np.full(20, 0.5), np.full(20, 0.29), 1, 1)
     rng = np.random.default_rng(0)
-    n, ones = 500, np.ones((500, 1))
-    looked = []
+    n, looked = 500, []
     for left in (1, 4):
-        rows = MomentRows(
-            x=rng.random((n, 20)), target=rng.normal(size=n), slopes=ones, pulls=ones, group=rng.integers(0, 2, n),
-            present=np.ones(n, dtype=bool), n=n, limit=20.0, low=-10.0, high=10.0, neighbours="replace-one",
-            rows_per_person=1, part=None,
-            mechanisms=Mechanisms(Accountant(Budget(epsilon=1.0, delta=1e-5)), noise_source(0)),
-        )  # fmt: skip
-        rows.describe(basis)
+        x, target, group = rng.random((n, 20)), rng.normal(size=n), rng.integers(0, 2, n)
+        rows = one_block(x, target, group, basis, limit=20.0, epsilon=1.0)
         seen = Observation(np.r_[0.0, np.linspace(0, 1.5, 20)], np.zeros(21), np.full(21, 4.0))
         block = Block(Evidence(Prior(0.0, 1.0, np.array([1.0]), np.array([3.0]), 20), (seen,)), 1.0, np.ones(2), 1.0)
         state = played(State(n, basis, 0.1, (block,), Sizes.prior(1.0, 0.3)), rows, 0.1, "round", rules.LATE, left=left)

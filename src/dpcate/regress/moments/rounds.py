@@ -144,7 +144,7 @@ def played(
     else:
         state = sized(state, rows, mu * math.sqrt(rules.SIZE_SHARE), f"{name}, residual sizes")
         mu *= math.sqrt(1 - rules.SIZE_SHARE)
-    believed = before if state.blocks is before.blocks else state
+    believed = before if state.blocks is before.blocks else state  # scores are taken where residuals were counted
     mean, variance, sizes, count = believed.mean, believed.variance, state.sizes, len(state.blocks)
     effective = count if constants_only else variance.sum() ** 2 / (variance**2).sum()
     gentle = rules.gentleness(rows.n, mu, effective)
