@@ -31,12 +31,15 @@ class Trial:
 
 
 def tuning_trial(seed: int, n: int, width: int) -> Trial:
-    """Effects of one to twelve columns, outcomes of one to thirty, a treatment that often follows the same ones."""
+    """Effects of one to twelve columns, in half of the trials some of the outcome's one to thirty, which the treatment
+    often follows."""
     rng = np.random.default_rng([78, seed, width])
     x = _tuning_columns(rng, n + TEST_ROWS, width)
     known = _chosen(rng, width, 30)
     base = _sum_of_curves(rng, x, known, np.exp(rng.uniform(np.log(0.4), np.log(2.5))))
     modifiers = _chosen(rng, width, 12)
+    if rng.random() < 0.5:
+        modifiers = rng.permutation(known)[: len(modifiers)]
     effect = _sum_of_curves(rng, x, modifiers, np.exp(rng.uniform(np.log(0.3), np.log(3)))).sum(axis=1)
     if width > 1 and rng.random() < 0.3:
         product = _curve(rng)(x[:, modifiers[0]]) * _curve(rng)(x[:, rng.integers(width)])

@@ -3,12 +3,14 @@
 Prior: each column (and each pair of columns) matters or not; if it does, its terms are normal with a variance that
 falls with their degree by one of three laws: slowly, as for functions with jumps; late, as for waves; or fast, as for
 gentle curves. How large effects are and how many columns matter is not known: a small grid of both is averaged over by
-its evidence, so heterogeneity is claimed only where the releases show it.
+its evidence, so heterogeneity is claimed only where the releases show it. What changes the effect mostly changes the
+outcome too (E[Y|x] holds a part of it): columns that were found to matter to the outcome are favoured in the effect.
 
 A round t observes  h_t = step_t + G·θ_t  of  G·θ,  G being the second moment of the basis: the identity, but for terms
 whose second moment was released. Within those, the posterior is found by expectation propagation.
 """
 
+import copy
 import dataclasses
 import functools
 import math
@@ -24,6 +26,7 @@ LAWS = np.array([0.45, 0.05, 0.5])  # how likely jumps, waves and gentle curves 
 PAIR_SIZE = 0.25  # of the variance of single terms
 PAIRS_THAT_MATTER = 0.5  # relative to columns
 PROPAGATIONS, SETTLED = 6, 0.05  # at most so many; a change of so many sds is none
+UNRELATED = 0.07  # the odds that a column matters to the effect if it does not to the outcome, over those if it does
 FEW = 3.0  # columns that matter, up to which each may have the full size
 UNSEEN = 1e30  # the variance of what was not observed
 
@@ -95,14 +98,21 @@ class Belief:
 
 @dataclass(frozen=True)
 class Evidence:
-    """All that has been observed of one function."""
+    """All that has been observed of one function; by column, what `favour` adds to the log-odds that it matters."""
 
     prior: Prior
     observations: tuple[Observation, ...] = ()
     gram: Gram | None = None
+    favour: np.ndarray | None = None
 
     def and_also(self, observation: Observation) -> "Evidence":
         return dataclasses.replace(self, observations=(*self.observations, observation))
+
+    def favouring(self, outcome: Belief) -> "Evidence":
+        """With columns favoured as they matter to the outcome; how many matter in all, the prior still says."""
+        matters = np.array([outcome.matters[(column,)] for column in range(self.prior.width)])
+        odds = UNRELATED + (1 - UNRELATED) * matters
+        return dataclasses.replace(self, favour=np.log(odds / odds.mean()))
 
     def belief(self, terms: tuple[Term, ...], sampling: float) -> Belief:
         """The posterior; `sampling` is the variance that the rows themselves leave in a coefficient, once."""
@@ -117,6 +127,8 @@ class Evidence:
         noise = np.where(on, 1 / np.maximum(precision, 1 / UNSEEN), UNSEEN)
         observed = np.where(on, weighted * noise, 0.0)
         slabs = _slabs(terms, self.prior)
+        if self.favour is not None:
+            slabs = slabs.favouring(self.favour)
         if self.gram is None:
             return slabs.posterior(observed, noise + sampling)
         return _propagated(observed, noise, sampling, slabs, self.gram)
@@ -179,7 +191,14 @@ class _Slabs:
         self._variance[..., 0] = prior.variance
         likely = likely[:, None] * np.where(self.layout.pair, PAIRS_THAT_MATTER, 1.0)
         self._log_odds = np.log(LAWS[:, None, None] * likely / (1 - likely))
-        self._log_none = np.log1p(-likely).sum(axis=1)
+        self._before = _log_either(self._log_odds)
+
+    def favouring(self, favour: np.ndarray) -> "_Slabs":
+        """With other odds of columns; those of a pair change by the geometric mean of its columns'."""
+        slabs = copy.copy(self)
+        slabs._log_odds = self._log_odds + np.array([favour[list(group)].mean() for group in self.layout.groups])
+        slabs._before = _log_either(slabs._log_odds)
+        return slabs
 
     def posterior(self, observed: np.ndarray, noise: np.ndarray) -> Belief:
         """Exact, by averaging over the grid of sizes and numbers of columns, and over each column's laws."""
@@ -190,8 +209,8 @@ class _Slabs:
         ratio = self._variance / noise
         gain = ratio / (1 + ratio)
         log_odds = self._log_odds + (0.5 * (square / noise * gain - np.log1p(ratio))) @ member
-        log_either = np.logaddexp(0, np.logaddexp.reduce(log_odds, axis=0))
-        weight = self._log_none + log_either.sum(axis=1)
+        log_either = _log_either(log_odds)
+        weight = (log_either - self._before).sum(axis=1)
         weight = np.exp(weight - weight.max())
         weight /= weight.sum()
         included = weight[:, None] * np.exp(log_odds - log_either)
@@ -203,6 +222,11 @@ class _Slabs:
         first = centred * kept
         first[0] += self._centre
         return Belief(first, variance, included, self)
+
+
+def _log_either(log_odds: np.ndarray) -> np.ndarray:
+    """log(1 + the odds of all laws together)."""
+    return np.logaddexp(0, np.logaddexp.reduce(log_odds, axis=0))
 
 
 @functools.lru_cache(maxsize=8)

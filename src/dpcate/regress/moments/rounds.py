@@ -51,10 +51,11 @@ class Slope:
 
 @dataclass(frozen=True)
 class Block:
-    """One of the functions that are fitted together.
+    """One of the functions that are fitted together: columns that matter to the first are favoured in the others.
 
-    `curvature` is E[u·s], `pull` E[u²] by group, `importance` what a unit of its variance costs the user; `known_slope`
-    is that of the constant and of terms in the released second moment, `slope` that of all others.
+    `curvature` is E[u·s], `pull` E[u²] by group, `importance` what a unit of its variance costs the user (a constant's
+    costs as much as any); `known_slope` is that of the constant and of terms in the released second moment, `slope`
+    that of all others.
     """
 
     evidence: Evidence
@@ -104,7 +105,11 @@ class State:
 
     @functools.cached_property
     def beliefs(self) -> list[Belief]:
-        return [block.evidence.belief(self.basis.terms, self._sampling(block)) for block in self.blocks]
+        first, *others = self.blocks
+        outcome = first.evidence.belief(self.basis.terms, self._sampling(first))
+        return [outcome] + [
+            block.evidence.favouring(outcome).belief(self.basis.terms, self._sampling(block)) for block in others
+        ]
 
     @property
     def mean(self) -> np.ndarray:
@@ -160,13 +165,11 @@ def played(
         weight = np.zeros_like(mean)
         weight[:, 0] = 1 / count
     else:
-        guess = np.array([[block.importance] for block in state.blocks])
-        sd = rows.score_bound(norm_bound(guess / guess.sum())).value / (rows.n * mu)
-        importance, precision = (
-            np.repeat([getattr(block, part) for block in state.blocks], mean.shape[1])
-            for part in ("importance", "curvature")
-        )
-        weight = water_filled(variance.ravel(), importance, left * (precision / sd) ** 2).reshape(mean.shape)
+        importance = np.repeat([[block.importance] for block in state.blocks], mean.shape[1], axis=1)
+        capacity = np.repeat([[block.curvature**2] for block in state.blocks], mean.shape[1], axis=1)
+        sd = rows.score_bound(norm_bound(importance / importance.sum())).value / (rows.n * mu)
+        importance[:, 0] = importance.max()
+        weight = water_filled(variance.ravel(), importance.ravel(), left * capacity.ravel() / sd**2).reshape(mean.shape)
     weight[weight < LEAST_WEIGHT] = 0.0
     bound, direction = norm_bound(weight), np.sqrt(weight)
     noisy = rows.scores(mean, clips, direction, bound, mu, f"{name}, scores")

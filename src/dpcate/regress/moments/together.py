@@ -28,7 +28,7 @@ CONSTANTS_SHARE = 0.1  # of the rounds
 CHECK_SHARE = 0.015  # of the rounds, for a last look at the residuals where second moments made steps long
 GRAM_SHARE = 2 * rules.GRAM_SHARE  # the second stage needs no other
 PROPENSITY_ROUNDS, ROUNDS = 3, 4
-OUTCOME_IMPORTANCE = 0.8  # next to the effect's 1: an error in m adds to the residual and leaves confounding
+OUTCOME_IMPORTANCE = 6.0  # next to the effect's 1: an error in m adds to all residuals, and hides which columns matter
 
 Function = Callable[[np.ndarray], np.ndarray]
 
@@ -189,7 +189,8 @@ def _together(state: State, propensity: Function, centre: float, doubt: np.ndarr
     shared = len(doubt)
     overlap = treated * (1 - treated)
     confounding = float((outcome.variance[1:shared] * doubt[1:]).sum()) / overlap**2
-    start = EffectStart(basis, state.mean_error, state.blocks[1], state.sizes, treated, confounding)
+    block = dataclasses.replace(state.blocks[1], evidence=state.blocks[1].evidence.favouring(outcome))
+    start = EffectStart(basis, state.mean_error, block, state.sizes, treated, confounding)
     return Together(
         propensity=propensity,
         outcome=lambda x: centre + basis.at(x) @ outcome.mean,
