@@ -1,9 +1,10 @@
+import dataclasses
 import itertools
 
 import numpy as np
 import pytest
 
-from dpcate.regress.moments.belief import LAWS, Evidence, Gram, Observation, Prior, fallen, falling
+from dpcate.regress.moments.belief import LAWS, UNRELATED, Evidence, Gram, Observation, Prior, fallen, falling
 
 TERMS = ((), ((0, 1),), ((0, 2),), ((1, 1),))
 PRIOR = Prior(centre=0.5, variance=0.3, sizes=np.array([0.4, 1.0]), columns=np.array([0.5, 0.8]), width=2)
@@ -11,11 +12,12 @@ GROUPS = {(0,): [1, 2], (1,): [3]}
 SHAPES = np.array([[1.0, 1.0, 2.0**-2, 1.0], [1.0, 1.0, 1.0, 1.0], [1.0, 1.0, 0.12, 1.0]])  # of jumps, waves, curves
 
 
-def enumerated(observed, covariance, design):
+def enumerated(observed, covariance, design, favour=(0.0, 0.0)):
     """The posterior by brute force: every size, number of columns, subset and law of each; normal algebra within."""
     weights, means, seconds, included = [], [], [], []
     for size, columns in itertools.product(PRIOR.sizes, PRIOR.columns):
-        likely = min(0.5, columns / PRIOR.width)
+        odds = min(0.5, columns / PRIOR.width) / (1 - min(0.5, columns / PRIOR.width)) * np.exp(favour)
+        likely = odds / (1 + odds)
         for laws in itertools.product([None, 0, 1, 2], repeat=2):
             slab = np.array([PRIOR.variance, *np.zeros(3)])
             for law, terms in zip(laws, GROUPS.values(), strict=True):
@@ -26,7 +28,8 @@ def enumerated(observed, covariance, design):
             log = -0.5 * miss @ np.linalg.solve(total, miss) - 0.5 * np.linalg.slogdet(total)[1]
             gain = np.diag(slab) @ design.T @ np.linalg.inv(total)
             mean, left = centre + gain @ miss, np.diag(slab) - gain @ design @ np.diag(slab)
-            weights.append(log + sum(np.log(1 - likely if law is None else likely * LAWS[law]) for law in laws))
+            chances = [1 - p if law is None else p * LAWS[law] for p, law in zip(likely, laws, strict=True)]
+            weights.append(log + np.log(chances).sum())
             means.append(mean)
             seconds.append(np.diag(left) + mean**2)
             included.append([law is not None for law in laws])
@@ -36,13 +39,14 @@ def enumerated(observed, covariance, design):
     return mean, weights @ np.array(seconds) - mean**2, weights @ np.array(included)
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_the_posterior_is_that_of_brute_force(seed):
+@pytest.mark.parametrize("favour", [None, (0.0, 0.0), (0.7, -2.0), (-1.5, 0.4)])
+@pytest.mark.parametrize("seed", range(10))
+def test_the_posterior_is_that_of_brute_force(seed, favour):
     rng = np.random.default_rng(seed)
     observed, noise = rng.normal(size=4), rng.uniform(0.05, 0.5, 4)
-    evidence = Evidence(PRIOR, (Observation(step=observed, start=np.zeros(4), precision=1 / noise),))
-    belief = evidence.belief(TERMS, 0.02)
-    mean, variance, included = enumerated(observed, np.diag(noise + 0.02), np.eye(4))
+    seen = (Observation(step=observed, start=np.zeros(4), precision=1 / noise),)
+    belief = Evidence(PRIOR, seen, favour=None if favour is None else np.array(favour)).belief(TERMS, 0.02)
+    mean, variance, included = enumerated(observed, np.diag(noise + 0.02), np.eye(4), favour or (0.0, 0.0))
     np.testing.assert_allclose(belief.mean, mean, atol=1e-9)
     np.testing.assert_allclose(belief.variance, variance, atol=1e-9)
     np.testing.assert_allclose([belief.matters[(0,)], belief.matters[(1,)]], included, atol=1e-9)
@@ -64,6 +68,39 @@ def test_propagation_comes_close_to_brute_force_for_correlated_terms(seed):
     assert np.sqrt(belief.variance).max() < 3 * np.sqrt(variance).max() + 0.05
     naive = Evidence(PRIOR, evidence.observations).belief(TERMS, 1e-9)
     assert np.abs(belief.mean - mean).max() <= np.abs(naive.mean - mean).max() + 0.05
+
+
+def outcome_belief(lines):
+    """What is known of an outcome whose columns have these lines, each seen with an sd of 0.05."""
+    seen = Observation(step=np.array([0.0, lines[0], 0.0, lines[1]]), start=np.zeros(4), precision=np.full(4, 400.0))
+    return Evidence(PRIOR, (seen,)).belief(TERMS, 0.0)
+
+
+def test_a_column_that_matters_to_the_outcome_is_sooner_believed_to_matter_to_the_effect():
+    faint = Observation(step=np.array([0.5, 0.3, 0.0, 0.3]), start=np.zeros(4), precision=np.full(4, 25.0))
+    evidence = Evidence(PRIOR, (faint,)).favouring(outcome_belief((1.0, 0.0)))
+    odds = np.exp(evidence.favour)
+    assert odds.mean() == pytest.approx(1.0)
+    assert UNRELATED <= odds[1] / odds[0] < 0.5
+    favoured, alone = evidence.belief(TERMS, 0.0), Evidence(PRIOR, (faint,)).belief(TERMS, 0.0)
+    assert favoured.matters[(0,)] > alone.matters[(0,)]
+    assert favoured.matters[(1,)] < alone.matters[(1,)]
+    assert favoured.mean[1] / favoured.mean[3] > 2 * alone.mean[1] / alone.mean[3]
+
+
+def test_nothing_is_favoured_where_all_columns_matter_alike_to_the_outcome():
+    same = dataclasses.replace(PRIOR, width=3)
+    terms = ((), ((0, 1),), ((1, 1),), ((2, 1),))
+    seen = Observation(step=np.array([0.0, 0.8, 0.8, 0.8]), start=np.zeros(4), precision=np.full(4, 400.0))
+    evidence = Evidence(same).favouring(Evidence(same, (seen,)).belief(terms, 0.0))
+    np.testing.assert_allclose(evidence.favour, 0.0, atol=1e-12)
+
+
+def test_strong_evidence_outweighs_a_lack_of_favour():
+    clear = Observation(step=np.array([0.5, 0.0, 0.0, 1.5]), start=np.zeros(4), precision=np.full(4, 100.0))
+    belief = Evidence(PRIOR, (clear,)).favouring(outcome_belief((1.0, 0.0))).belief(TERMS, 0.0)
+    assert belief.matters[(1,)] > 0.99
+    assert belief.mean[3] == pytest.approx(1.5, abs=0.05)
 
 
 def test_rounds_add_up_to_one_observation():

@@ -188,3 +188,39 @@ def test_with_more_rounds_left_a_round_looks_at_more():
         state = played(State(n, basis, 0.1, (block,), Sizes.prior(1.0, 0.3)), rows, 0.1, "round", rules.LATE, left=left)
         looked.append((state.last.direction > 0).sum())
     assert looked[0] < looked[1]
+
+
+def two_blocks(evidence=(), importance=1.0, n=500, width=12):
+    """An outcome and an effect of the lines of twelve columns, and rows of neither."""
+    rng = np.random.default_rng(1)
+    basis = Basis.additive(np.full(width, 0.5), np.full(width, 0.29), 1, 1)
+    sign, ones = rng.choice([-0.5, 0.5], n), np.ones(n)
+    rows = MomentRows(
+        x=rng.random((n, width)), target=rng.normal(size=n), slopes=np.column_stack([ones, sign]),
+        pulls=np.column_stack([ones, 2 * sign]), group=(sign > 0).astype(int), present=np.ones(n, dtype=bool), n=n,
+        limit=20.0, low=-10.0, high=10.0, neighbours="replace-one", rows_per_person=1, part=None,
+        mechanisms=Mechanisms(Accountant(Budget(epsilon=1.0, delta=1e-5)), noise_source(0)),
+    )  # fmt: skip
+    rows.describe(basis)
+    prior = Prior(0.0, 1.0, np.array([1.0]), np.array([3.0]), width)
+    outcome = Block(Evidence(prior, evidence), 1.0, np.ones(2), importance)
+    effect = Block(Evidence(prior), 0.5, np.ones(2), 1.0)
+    return rows, State(n, basis, 0.1, (outcome, effect), Sizes.prior(1.0, 0.3))
+
+
+def test_the_effect_is_looked_for_where_the_outcome_was_found():
+    found = Observation(np.r_[0.0, 2.0, np.zeros(11)], np.zeros(13), np.full(13, 400.0))
+    rows, state = two_blocks((found,))
+    matters = state.beliefs[1].matters
+    assert matters[(0,)] > 4 * matters[(1,)]
+    direction = played(state, rows, 0.1, "round", rules.EARLY).last.direction
+    assert direction[1, 1] ** 2 > 2 * (direction[1, 2:] ** 2).max()
+
+
+def test_an_important_outcome_takes_from_the_lines_of_an_effect_but_not_from_its_constant():
+    plain, important = (
+        played(state, rows, 0.1, "round", rules.EARLY).last.direction
+        for rows, state in (two_blocks(importance=1.0), two_blocks(importance=6.0))
+    )
+    assert (important[1, 1:] ** 2).sum() < 0.5 * (plain[1, 1:] ** 2).sum()
+    assert important[1, 0] > 0.8 * plain[1, 0] > 0.0
