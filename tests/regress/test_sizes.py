@@ -3,24 +3,51 @@ import pytest
 from scipy.stats import halfnorm, norm
 
 from dpcate.privacy import Noisy
-from dpcate.regress.sizes import Sizes, counted, located, worth_counting
+from dpcate.regress.sizes import Place, Sizes, counted, located, worth_counting, worth_locating
 
 EDGES = 8.0 * 2.0 ** (-np.arange(20)[::-1] / 2)
 
 
+def looked(low, high, centre, scale, sd, looks):
+    """The place found from noiseless counts of a normal law that are believed to have this noise."""
+    place = Place.prior(low, high)
+    for _ in range(looks):
+        edges = worth_locating(place, low, high)
+        place = located(Noisy(np.diff(np.r_[0, norm.cdf(edges, centre, scale), 1]), sd), edges, place)
+    return place
+
+
 @pytest.mark.parametrize(("centre", "scale"), [(0.0, 2.0), (6.0, 1.0), (-5.0, 0.8)])
 def test_location_and_scale_of_a_normal_law(centre, scale):
-    counts = np.diff(np.r_[0, norm.cdf(np.linspace(-10, 10, 13)[1:-1], centre, scale), 1])
-    place = located(Noisy(counts, 1e-3), -10.0, 10.0)
+    place = looked(-10.0, 10.0, centre, scale, 1e-3, 1)
     assert place.centre == pytest.approx(centre, abs=0.25)
     assert place.scale == pytest.approx(scale, rel=0.25)
 
 
+def test_the_first_look_is_at_the_whole_range():
+    np.testing.assert_allclose(worth_locating(Place.prior(-3.0, 9.0), -3.0, 9.0), np.arange(-2.0, 9.0))
+
+
+def test_a_second_look_finds_what_is_narrow_within_its_bounds():
+    once, twice = (looked(-100.0, 100.0, 4.0, 3.0, 0.03, looks) for looks in (1, 2))
+    assert 0 < np.log(twice.scale / 3.0) < 0.6 * np.log(once.scale / 3.0)
+    assert twice.centre == pytest.approx(4.0, abs=0.6)
+    assert twice.doubt < once.doubt
+
+
+@pytest.mark.parametrize("centre", [-1e3, 0.0, 55.0, 1e3])
+def test_bins_rise_within_the_bounds_wherever_a_place_is_believed_to_be(centre):
+    edges = worth_locating(Place(centre, 0.5, 0.1, 0.1), -50.0, 50.0)
+    assert (np.diff(edges) > 0).all()
+    assert -50 < edges[0] < edges[-1] < 50
+
+
 def test_without_information_the_prior_remains():
-    place = located(Noisy(np.zeros(12), 1e3), -10.0, 10.0)
+    prior = Place.prior(-10.0, 10.0)
+    place = located(Noisy(np.zeros(12), 1e3), worth_locating(prior, -10.0, 10.0), prior)
     assert place.centre == pytest.approx(0.0, abs=1e-6)
-    assert place.doubt > 3
-    assert 1 < place.scale < 6
+    assert place.doubt == pytest.approx(prior.doubt, rel=0.03)
+    assert place.scale == pytest.approx(prior.scale, rel=0.03)
 
 
 def sizes_of(scales, share, sd=1e-4):

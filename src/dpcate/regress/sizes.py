@@ -10,6 +10,8 @@ from dpcate.privacy import Noisy
 
 TYPICAL_SCALE, SCALE_DOUBT = 1 / 7, 0.7  # prior of a scale: lognormal around this part of the range
 LOCATION_DOUBT = 1 / 4  # prior sd of a location, as a part of the range
+PLACE_BINS, FAR = 12, 2.0  # in which targets are located, so many sds around where they are believed to lie
+PLACE_MISFIT = 0.02  # how far a bin's share may be from the normal law's
 TAIL = 0.06  # the part of a group's residuals that a clip may touch
 SURELY = 2.0  # how many sds of noise a tail of the counts must exceed to be one
 NORMAL_MISFIT = 0.03  # how far a bin's share may be from the normal law's
@@ -25,6 +27,12 @@ class Place:
     doubt: float
     scale: float
     scale_doubt: float
+
+    @classmethod
+    def prior(cls, low: float, high: float) -> "Place":
+        """Somewhere between the declared bounds, which may be far too wide."""
+        span = high - low
+        return cls((low + high) / 2, LOCATION_DOUBT * span, TYPICAL_SCALE * span, SCALE_DOUBT)
 
 
 @dataclass(frozen=True)
@@ -53,22 +61,28 @@ class Sizes:
         return 0.5 * math.log(squares.sum()), float(np.sqrt(squares**2 @ self.doubt**2)) / squares.sum()
 
 
-def located(counts: Noisy, low: float, high: float) -> Place:
-    """Location and scale of targets from equal bins: normal likelihood on a grid, wide priors."""
-    span, bins = high - low, len(counts.value)
-    edges = np.linspace(low, high, bins + 1)[1:-1]
-    centres = np.linspace(low, high, 4 * bins + 1)
-    steps = np.linspace(-3, 1.8, 40)
-    scales = math.log(TYPICAL_SCALE * span) + SCALE_DOUBT * steps
+def worth_locating(place: Place, low: float, high: float) -> np.ndarray:
+    """The inner ends of equal bins around where targets are believed to lie; the outer bins are open."""
+    centre = min(max(place.centre, low), high)
+    reach = FAR * (place.scale * math.exp(place.scale_doubt) + place.doubt)
+    return np.linspace(max(low, centre - reach), min(high, centre + reach), PLACE_BINS + 1)[1:-1]
+
+
+def located(counts: Noisy, edges: np.ndarray, before: Place) -> Place:
+    """Location and scale of targets from counts in bins with these inner ends: normal likelihood on a grid."""
+    steps = np.linspace(-3, 3, 41)
+    centres, scales = before.centre + before.doubt * steps, math.log(before.scale) + before.scale_doubt * steps
     below = ndtr((edges - centres[:, None, None]) / np.exp(scales)[:, None])
     expected = np.diff(below, prepend=0.0, append=1.0)
-    misfit = ((counts.value - expected) ** 2).sum(axis=2) / (counts.sd**2 + 0.02**2)
-    away = (centres - (low + high) / 2) / (LOCATION_DOUBT * span)
-    unlikely = misfit + steps**2 + away[:, None] ** 2
+    misfit = ((counts.value - expected) ** 2).sum(axis=2) / (counts.sd**2 + PLACE_MISFIT**2)
+    unlikely = misfit + steps[:, None] ** 2 + steps**2
     weights = np.exp(-0.5 * (unlikely - unlikely.min()))
     centre, doubt = _moments(weights.sum(axis=1), centres)
     log_scale, scale_doubt = _moments(weights.sum(axis=0), scales)
-    return Place(float(centre), float(doubt), math.exp(log_scale), max(float(scale_doubt), 0.1))
+    doubt, scale_doubt = (
+        math.hypot(sd, (grid[1] - grid[0]) / 2) for sd, grid in ((doubt, centres), (scale_doubt, scales))
+    )
+    return Place(float(centre), doubt, math.exp(log_scale), max(scale_doubt, 0.1))
 
 
 def worth_counting(edges: np.ndarray, before: Sizes) -> np.ndarray:

@@ -4,7 +4,7 @@ import pytest
 from dpcate.models.basis import Basis
 from dpcate.privacy import Accountant, Budget, Mechanisms, noise_source
 from dpcate.regress.moments import rows as rows_module
-from dpcate.regress.moments.rows import VALUE_BINS, MomentRows
+from dpcate.regress.moments.rows import MomentRows
 
 BASIS = Basis.additive(np.array([0.5, 0.4]), np.array([0.29, 0.2]), 3, 3).grown([0, 1], [])
 
@@ -24,7 +24,7 @@ def made(n=200, seed=0, **changes):
         "x": rng.random((n, 2)), "target": rng.normal(size=n) * present,
         "slopes": rng.normal(size=(n, 2)) * present[:, None],
         "pulls": rng.normal(size=(n, 2)) * present[:, None], "group": rng.integers(0, 2, n), "present": present, "n": n,
-        "limit": 8.0, "low": -4.0, "high": 4.0, "neighbours": "replace-one", "rows_per_person": 1, "part": None,
+        "limit": 8.0, "neighbours": "replace-one", "rows_per_person": 1, "part": None,
         "mechanisms": Quiet(Accountant(Budget(epsilon=5.0, delta=1e-5)), noise_source(0)),
     }  # fmt: skip
     rows = MomentRows(**{**fields, **changes})
@@ -34,6 +34,7 @@ def made(n=200, seed=0, **changes):
 
 COEFFICIENTS = np.random.default_rng(1).normal(size=(2, len(BASIS.terms)))
 DIRECTION = np.abs(np.random.default_rng(2).normal(size=(2, len(BASIS.terms))))
+VALUE_EDGES = np.linspace(-1.5, 2.0, 7)
 CLIPS, BOUND, EDGES = np.array([0.7, 1.5]), 2.0, np.array([0.1, 0.5, 1.0, 2.0, 3.0])
 
 
@@ -80,8 +81,8 @@ def test_sizes_count_present_rows_by_group_and_residual(monkeypatch, batch):
 
 def test_values_count_present_rows_by_target():
     rows = made()
-    rows.values(0.5, "values")
-    expected = np.histogram(rows.target[rows.present], np.linspace(-4, 4, VALUE_BINS + 1))[0]
+    rows.values(VALUE_EDGES, 0.5, "values")
+    expected = np.histogram(rows.target[rows.present], np.r_[-np.inf, VALUE_EDGES, np.inf])[0]
     np.testing.assert_allclose(rows.mechanisms.seen, expected / 200)
 
 
@@ -111,7 +112,7 @@ def test_one_replaced_row_moves_no_release_beyond_its_sensitivity(seed):
     calls = [
         (lambda rows: rows.scores(COEFFICIENTS, CLIPS, DIRECTION, BOUND, 0.4, "scores")),
         (lambda rows: rows.sizes(COEFFICIENTS, EDGES, 0.4, "sizes")),
-        (lambda rows: rows.values(0.4, "values")),
+        (lambda rows: rows.values(VALUE_EDGES, 0.4, "values")),
         (lambda rows: rows.second_moment(np.arange(1, 6), 1.5, 0.4, "gram")),
     ]
     for call in calls:

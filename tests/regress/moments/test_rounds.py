@@ -86,7 +86,7 @@ def one_block(x, target, group, basis, *, limit, epsilon, seed=0):
     n, ones = len(x), np.ones((len(x), 1))
     rows = MomentRows(
         x=x, target=target, slopes=ones, pulls=ones, group=group, present=np.ones(n, dtype=bool), n=n, limit=limit,
-        low=-limit / 2, high=limit / 2, neighbours="replace-one", rows_per_person=1, part=None,
+        neighbours="replace-one", rows_per_person=1, part=None,
         mechanisms=Mechanisms(Accountant(Budget(epsilon=epsilon, delta=1e-5)), noise_source(seed)),
     )  # fmt: skip
     rows.describe(basis)
@@ -198,7 +198,7 @@ def two_blocks(evidence=(), importance=1.0, n=500, width=12):
     rows = MomentRows(
         x=rng.random((n, width)), target=rng.normal(size=n), slopes=np.column_stack([ones, sign]),
         pulls=np.column_stack([ones, 2 * sign]), group=(sign > 0).astype(int), present=np.ones(n, dtype=bool), n=n,
-        limit=20.0, low=-10.0, high=10.0, neighbours="replace-one", rows_per_person=1, part=None,
+        limit=20.0, neighbours="replace-one", rows_per_person=1, part=None,
         mechanisms=Mechanisms(Accountant(Budget(epsilon=1.0, delta=1e-5)), noise_source(0)),
     )  # fmt: skip
     rows.describe(basis)

@@ -27,15 +27,14 @@ from dpcate.privacy import Mechanisms, Neighbours, Noisy
 from dpcate.privacy.sensitivity import Sensitivity, clipped_second_moment, clipped_sum, histogram
 
 BATCH = 1 << 15
-VALUE_BINS = 12
 
 
 @dataclass(kw_only=True)
 class MomentRows:
     """Rows as targets t, slopes s and pulls u; absent rows are zero everywhere and are not counted.
 
-    Public: `n`, by which sums are divided; `limit`, what |r| hardly exceeds; `low` and `high`, between which targets
-    lie. `group` (0 or 1, here the arm) is private like all else; the sizes of residuals are counted by it.
+    Public: `n`, by which sums are divided, and `limit`, what |r| hardly exceeds. `group` (0 or 1, here the arm) is
+    private like all else; the sizes of residuals are counted by it.
     """
 
     x: np.ndarray
@@ -46,8 +45,6 @@ class MomentRows:
     present: np.ndarray
     n: float
     limit: float
-    low: float
-    high: float
     neighbours: Neighbours
     rows_per_person: int
     part: int | None
@@ -63,11 +60,10 @@ class MomentRows:
         new = basis.at(self.x, basis.terms[known:])
         self._features = new if self._features is None else np.hstack([self._features, new])
 
-    def values(self, mu: float, name: str) -> Noisy:
-        """The share of rows by target, in equal bins."""
-        place = (self.target - self.low) / (self.high - self.low)
-        bins = np.clip((place * VALUE_BINS).astype(int), 0, VALUE_BINS - 1)
-        return self._release(name, np.bincount(bins[self.present], minlength=VALUE_BINS), self._one_bin, mu)
+    def values(self, edges: np.ndarray, mu: float, name: str) -> Noisy:
+        """The share of rows by target, in bins with these inner ends."""
+        bins = np.searchsorted(edges, self.target[self.present], side="right")
+        return self._release(name, np.bincount(bins, minlength=len(edges) + 1), self._one_bin, mu)
 
     def sizes(self, coefficients: np.ndarray, edges: np.ndarray, mu: float, name: str) -> Noisy:
         """The share of rows by group and |r|, in bins with these upper ends."""

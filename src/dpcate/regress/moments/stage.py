@@ -79,8 +79,8 @@ def _effect_rows(problem: Problem, mechanisms: Mechanisms) -> MomentRows:
     return MomentRows(
         x=problem.x, target=problem.rho_phi, slopes=problem.rho[:, None], pulls=present.astype(float)[:, None],
         group=arm.astype(int), present=present, n=problem.n, limit=problem.score_limit,
-        low=-problem.span, high=problem.span, neighbours=problem.neighbours, rows_per_person=problem.rows_per_person,
-        part=problem.part, mechanisms=mechanisms,
+        neighbours=problem.neighbours, rows_per_person=problem.rows_per_person, part=problem.part,
+        mechanisms=mechanisms,
     )  # fmt: skip
 
 

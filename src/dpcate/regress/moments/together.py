@@ -20,9 +20,10 @@ from dpcate.regress.moments.belief import Evidence, Prior
 from dpcate.regress.moments.rounds import Block, State, focused, played, sized
 from dpcate.regress.moments.rows import MomentRows
 from dpcate.regress.problem import signal
-from dpcate.regress.sizes import Place, Sizes, located
+from dpcate.regress.sizes import Place, Sizes, located, worth_locating
 
 LOCATION_SHARE = 0.09  # of the stage, for where outcomes lie
+LOCATION_LOOKS = 2  # each around what the last one found
 PROPENSITY_SHARE = 0.12
 CONSTANTS_SHARE = 0.1  # of the rounds
 CHECK_SHARE = 0.015  # of the rounds, for a last look at the residuals where second moments made steps long
@@ -93,7 +94,11 @@ def fit_together(trial: TrialRows, mechanisms: Mechanisms, mu: float, name: str)
 
     propensity, doubt, treated = _propensity(trial, basis, error, mechanisms, spend["propensity"], name)
     rows = _outcome_rows(trial, propensity(trial.x), mechanisms)
-    place = located(rows.values(spend["location"], f"{name}: where outcomes lie"), trial.low, trial.high)
+    place = Place.prior(trial.low, trial.high)
+    for number in range(LOCATION_LOOKS):
+        edges = worth_locating(place, trial.low, trial.high)
+        mu_look, label = spend["location"] / math.sqrt(LOCATION_LOOKS), f"{name}: where outcomes lie, look {number + 1}"
+        place = located(rows.values(edges, mu_look, label), edges, place)
     rows = dataclasses.replace(rows, target=np.where(trial.present, rows.target - place.centre, 0.0))
     rows.describe(basis)
     state = _start(trial.n, basis, error, place, treated)
@@ -132,7 +137,7 @@ def _propensity(
     ones = trial.present.astype(float)[:, None]
     rows = MomentRows(
         target=(trial.treated - 0.5) * trial.present, slopes=ones, pulls=ones, group=trial.treated.astype(int),
-        limit=2.0, low=-0.5, high=0.5, mechanisms=mechanisms, **_shared(trial),
+        limit=2.0, mechanisms=mechanisms, **_shared(trial),
     )  # fmt: skip
     rows.describe(basis)
     prior = Prior(0.0, 0.25**2, rules.PROPENSITY_SIZES, rules.EFFECT_COLUMNS, basis.width)
@@ -159,8 +164,8 @@ def _outcome_rows(trial: TrialRows, propensity: np.ndarray, mechanisms: Mechanis
     w = (trial.treated - propensity) * present
     return MomentRows(
         target=trial.outcome * present, slopes=np.column_stack([present, w]), pulls=np.column_stack([present, 2 * w]),
-        group=trial.treated.astype(int), limit=2 * (trial.high - trial.low), low=trial.low, high=trial.high,
-        mechanisms=mechanisms, **_shared(trial),
+        group=trial.treated.astype(int), limit=2 * (trial.high - trial.low), mechanisms=mechanisms,
+        **_shared(trial),
     )  # fmt: skip
 
 
