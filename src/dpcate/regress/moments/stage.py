@@ -22,7 +22,7 @@ from dpcate.regress.sizes import Sizes
 CONSTANT_SHARE = 0.06  # of μ², for the constant before the rounds
 ROUNDS_ON, ROUNDS_ANEW = 4, 7  # going on from a first stage, and starting anew
 # What intervals take on tuning trials.
-WITHIN, SELECTION, CLIPPED, OFF_CENTRE, BEYOND, PRODUCTS = 0.8, 6.0, 2.0, 0.05, 1.5, 0.15
+WITHIN, SELECTION, CLIPPED, OFF_CENTRE, BEYOND, PRODUCTS = 0.45, 11.0, 4.0, 0.1, 1.5, 0.15
 
 
 @dataclass(frozen=True, kw_only=True)
