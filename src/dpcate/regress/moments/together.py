@@ -175,13 +175,16 @@ def _shared(trial: TrialRows) -> dict[str, object]:
 
 
 def _start(n: float, basis: Basis, error: float, place: Place, treated: float) -> State:
-    """Blocks for m and τ; effects, outcomes' curves and residuals are all of the outcome's scale, a priori."""
-    scale = place.scale
+    """Blocks for m and τ; effects, outcomes' curves and residuals are all of the outcome's scale, a priori.
+
+    An average effect is shrunk by what the scale may be, not by what it seems: a spike of noise can look like a scale.
+    """
+    scale, largest = place.scale, place.scale * math.exp(place.scale_doubt)
     by_arm = np.array([treated, 1 - treated]) ** 2  # w² among controls and among treated
     outcome = Prior(
         0.0, (place.doubt + 0.1 * scale) ** 2, scale * rules.OUTCOME_SIZES, rules.OUTCOME_COLUMNS, basis.width
     )
-    effect = Prior(0.0, scale**2, rules.trust(error) * scale * rules.EFFECT_SIZES, rules.EFFECT_COLUMNS, basis.width)
+    effect = Prior(0.0, largest**2, rules.trust(error) * scale * rules.EFFECT_SIZES, rules.EFFECT_COLUMNS, basis.width)
     blocks = (
         Block(Evidence(outcome), 1.0, np.ones(2), OUTCOME_IMPORTANCE),
         Block(Evidence(effect), 2 * treated * (1 - treated), 4 * by_arm, 1.0),
