@@ -213,6 +213,8 @@ def test_known_nuisances_cost_nothing_and_split_the_budget_not_at_all():
 def test_simultaneous_intervals_are_wider_and_the_releases_own():
     model = fitted()
     single, together = (model.effect_interval(QUERY, simultaneous=flag) for flag in (False, True))
-    assert (together[0] < single[0]).all()
-    assert (single[1] < together[1]).all()
+    widest = DATA.schema.outcome.high - DATA.schema.outcome.low  # an effect cannot be larger
+    assert ((together[0] < single[0]) | (single[0] == -widest)).all()
+    assert ((single[1] < together[1]) | (single[1] == widest)).all()
+    assert (together[1] - together[0] > 1.1 * (single[1] - single[0])).mean() > 0.5
     np.testing.assert_array_equal(together, model.release_.effect_interval(QUERY, simultaneous=True))
