@@ -94,14 +94,14 @@ def fit_together(trial: TrialRows, mechanisms: Mechanisms, mu: float, name: str)
 
     propensity, doubt, treated = _propensity(trial, basis, error, mechanisms, spend["propensity"], name)
     rows = _outcome_rows(trial, propensity(trial.x), mechanisms)
-    place = Place.prior(trial.low, trial.high)
+    place = before = Place.prior(trial.low, trial.high)
     for number in range(LOCATION_LOOKS):
         edges = worth_locating(place, trial.low, trial.high)
         mu_look, label = spend["location"] / math.sqrt(LOCATION_LOOKS), f"{name}: where outcomes lie, look {number + 1}"
         place = located(rows.values(edges, mu_look, label), edges, place)
     rows = dataclasses.replace(rows, target=np.where(trial.present, rows.target - place.centre, 0.0))
     rows.describe(basis)
-    state = _start(trial.n, basis, error, place, treated)
+    state = _start(trial.n, basis, error, before, place, treated)
     rounds = spend["rounds"]
     state = played(
         state, rows, rounds * math.sqrt(CONSTANTS_SHARE), f"{name}: constants", rules.FIRST,
@@ -174,12 +174,14 @@ def _shared(trial: TrialRows) -> dict[str, object]:
     return {name: getattr(trial, name) for name in names}
 
 
-def _start(n: float, basis: Basis, error: float, place: Place, treated: float) -> State:
+def _start(n: float, basis: Basis, error: float, before: Place, place: Place, treated: float) -> State:
     """Blocks for m and τ; effects, outcomes' curves and residuals are all of the outcome's scale, a priori.
 
-    An average effect is shrunk by what the scale may be, not by what it seems: a spike of noise can look like a scale.
+    An average effect is shrunk by what the scale may be, not by what it seems: a spike of noise can look like a small
+    scale. Beyond what was believed before any look, a doubtful scale is no reason to trust a noisy average.
     """
-    scale, largest = place.scale, place.scale * math.exp(place.scale_doubt)
+    scale = place.scale
+    largest = max(scale, min(scale * math.exp(place.scale_doubt), before.scale))
     by_arm = np.array([treated, 1 - treated]) ** 2  # w² among controls and among treated
     outcome = Prior(
         0.0, (place.doubt + 0.1 * scale) ** 2, scale * rules.OUTCOME_SIZES, rules.OUTCOME_COLUMNS, basis.width
