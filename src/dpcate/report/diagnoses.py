@@ -16,6 +16,7 @@ from dpcate.report.words import held_out
 ALPHA = 0.1
 _LEVEL = f"{1 - ALPHA:.0%}"
 _EVIDENCE = 0.05  # p-values below this are called evidence
+_TELLING = 100.0  # the width of an interval for a slope, of which 1 is as predicted, that still tells a reader something
 
 
 def sentences(release: Release) -> Iterator[tuple[str, str]]:
@@ -93,7 +94,7 @@ def _heterogeneity(found: Heterogeneity) -> str:
         else f"There is no clear evidence that the effect differs between people as predicted ({chance}); "
         "that does not show that it is the same for all."
     )
-    if math.isnan(found.estimate) or not math.isfinite(high - low):
+    if math.isnan(found.estimate) or not high - low < _TELLING:
         return f"{verdict} By how much cannot be told: the noise is too large, or predictions hardly differ."
     decimals = decimals_for(high - low)
     return (
