@@ -16,7 +16,7 @@ from dpcate.report.words import held_out
 ALPHA = 0.1
 _LEVEL = f"{1 - ALPHA:.0%}"
 _EVIDENCE = 0.05  # p-values below this are called evidence
-_TELLING = 100.0  # the width of an interval for a slope, of which 1 is as predicted, that still tells a reader something
+_TELLING = 100.0  # the widest interval of a slope, of which 1 is as predicted, that still tells a reader something
 
 
 def sentences(release: Release) -> Iterator[tuple[str, str]]:
