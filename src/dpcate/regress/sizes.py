@@ -11,10 +11,10 @@ from dpcate.privacy import Noisy
 TYPICAL_SCALE, SCALE_DOUBT = 1 / 7, 0.7  # prior of a scale: lognormal around this part of the range
 LOCATION_DOUBT = 1 / 4  # prior sd of a location, as a part of the range
 PLACE_BINS, FAR = 12, 2.0  # in which targets are located, so many sds around where they are believed to lie
-PLACE_MISFIT = 0.02  # how far a bin's share may be from the normal law's
+PLACE_MISFIT = 0.02  # how far the share of such a bin may be from the normal law's
 TAIL = 0.06  # the part of a group's residuals that a clip may touch
 SURELY = 2.0  # how many sds of noise a tail of the counts must exceed to be one
-NORMAL_MISFIT = 0.03  # how far a bin's share may be from the normal law's
+NORMAL_MISFIT = 0.03  # the same, of a bin of sizes
 SIZE_DRIFT = 0.25  # sd of the logarithm by which a scale may have changed since it was last known
 SHARE_DOUBT = 0.1  # prior sd of a group's share around what was believed before
 

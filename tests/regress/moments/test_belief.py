@@ -40,7 +40,7 @@ def enumerated(observed, covariance, design, favour=(0.0, 0.0)):
 
 
 @pytest.mark.parametrize("favour", [None, (0.0, 0.0), (0.7, -2.0), (-1.5, 0.4)])
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(20))
 def test_the_posterior_is_that_of_brute_force(seed, favour):
     rng = np.random.default_rng(seed)
     observed, noise = rng.normal(size=4), rng.uniform(0.05, 0.5, 4)

@@ -81,11 +81,12 @@ COPIES = 12
 TRUE_LINE = 1.5
 
 
-def one_block(x, target, group, basis, *, limit, epsilon, seed=0):
-    """Rows of a plain regression, all of them present."""
+def regression(x, target, group, basis, *, slopes=None, pulls=None, limit=20.0, epsilon=1.0, seed=0):
+    """Rows, all of them present, of a plain regression, or with the slopes and pulls of several blocks."""
     n, ones = len(x), np.ones((len(x), 1))
     rows = MomentRows(
-        x=x, target=target, slopes=ones, pulls=ones, group=group, present=np.ones(n, dtype=bool), n=n, limit=limit,
+        x=x, target=target, slopes=ones if slopes is None else slopes, pulls=ones if pulls is None else pulls,
+        group=group, present=np.ones(n, dtype=bool), n=n, limit=limit,
         neighbours="replace-one", rows_per_person=1, part=None,
         mechanisms=Mechanisms(Accountant(Budget(epsilon=epsilon, delta=1e-5)), noise_source(seed)),
     )  # fmt: skip
@@ -100,7 +101,7 @@ def copied_columns(n=2000, seed=0):
     x = np.repeat(column[:, None], COPIES, axis=1)
     basis = Basis.additive(np.full(COPIES, 0.5), np.full(COPIES, np.sqrt(1 / 12)), 1, 1)
     target = TRUE_LINE * np.sqrt(12) * (column - 0.5) + 0.3 * rng.normal(size=n)
-    rows = one_block(x, target, rng.integers(0, 2, n), basis, limit=40.0, epsilon=100.0, seed=seed)
+    rows = regression(x, target, rng.integers(0, 2, n), basis, limit=40.0, epsilon=100.0, seed=seed)
     prior = Prior(0.0, 1.0, np.array([0.5, 1.0]), np.array([1.0, 3.0]), COPIES)
     block = Block(Evidence(prior), 1.0, np.ones(2), 1.0)
     return rows, State(float(n), basis, 0.01, (block,), Sizes.prior(1.5, 0.5))
@@ -182,7 +183,7 @@ def test_with_more_rounds_left_a_round_looks_at_more():
     n, looked = 500, []
     for left in (1, 4):
         x, target, group = rng.random((n, 20)), rng.normal(size=n), rng.integers(0, 2, n)
-        rows = one_block(x, target, group, basis, limit=20.0, epsilon=1.0)
+        rows = regression(x, target, group, basis)
         seen = Observation(np.r_[0.0, np.linspace(0, 1.5, 20)], np.zeros(21), np.full(21, 4.0))
         block = Block(Evidence(Prior(0.0, 1.0, np.array([1.0]), np.array([3.0]), 20), (seen,)), 1.0, np.ones(2), 1.0)
         state = played(State(n, basis, 0.1, (block,), Sizes.prior(1.0, 0.3)), rows, 0.1, "round", rules.LATE, left=left)
@@ -195,13 +196,9 @@ def two_blocks(evidence=(), importance=1.0, n=500, width=12):
     rng = np.random.default_rng(1)
     basis = Basis.additive(np.full(width, 0.5), np.full(width, 0.29), 1, 1)
     sign, ones = rng.choice([-0.5, 0.5], n), np.ones(n)
-    rows = MomentRows(
-        x=rng.random((n, width)), target=rng.normal(size=n), slopes=np.column_stack([ones, sign]),
-        pulls=np.column_stack([ones, 2 * sign]), group=(sign > 0).astype(int), present=np.ones(n, dtype=bool), n=n,
-        limit=20.0, neighbours="replace-one", rows_per_person=1, part=None,
-        mechanisms=Mechanisms(Accountant(Budget(epsilon=1.0, delta=1e-5)), noise_source(0)),
-    )  # fmt: skip
-    rows.describe(basis)
+    slopes, pulls = np.column_stack([ones, sign]), np.column_stack([ones, 2 * sign])
+    x, target, group = rng.random((n, width)), rng.normal(size=n), (sign > 0).astype(int)
+    rows = regression(x, target, group, basis, slopes=slopes, pulls=pulls)
     prior = Prior(0.0, 1.0, np.array([1.0]), np.array([3.0]), width)
     outcome = Block(Evidence(prior, evidence), 1.0, np.ones(2), importance)
     effect = Block(Evidence(prior), 0.5, np.ones(2), 1.0)
