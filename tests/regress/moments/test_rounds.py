@@ -1,3 +1,5 @@
+import itertools
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize
@@ -75,6 +77,24 @@ def test_columns_grow_once_they_surely_matter_if_they_fill_their_range():
     highest = [max(degree for term in grown.terms for j, degree in term if j == column) for column in range(4)]
     assert highest == [rules.HIGHEST_DEGREE, 3, 3, 3]
     assert grown.terms[: len(basis.terms)] == basis.terms
+
+
+def test_even_columns_that_surely_matter_are_multiplied_the_largest_first_and_once():
+    width = rules.PAIRED_COLUMNS + 3
+    means, sds = np.full(width, 0.5), np.full(width, 0.29)
+    sds[-1] = 0.1  # the last column matters, but does not fill its range; the one before does not matter
+    basis = Basis.additive(means, sds, 2, rules.HIGHEST_DEGREE)
+    size = np.zeros(len(basis.terms))
+    for row, term in enumerate(basis.terms):
+        if term and term[0][0] != width - 2:
+            size[row] = 2.0 - 0.1 * term[0][0]
+    seen = Observation(step=size, start=np.zeros(len(size)), precision=np.full(len(size), 1e4))
+    prior = Prior(0.0, 1.0, np.array([0.5, 1.0]), np.array([1.0, 2.0]), width)
+    block = Block(Evidence(prior, (seen,)), 1.0, np.ones(2), 1.0)
+    state = deepened(State(1e4, basis, 0.01, (block,), Sizes.prior(1.0, 0.1)))
+    products = {tuple(column for column, _ in term) for term in state.basis.terms if len(term) == 2}
+    assert products == set(itertools.combinations(range(rules.PAIRED_COLUMNS), 2))
+    assert deepened(state) is state
 
 
 COPIES = 12

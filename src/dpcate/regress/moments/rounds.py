@@ -245,15 +245,22 @@ def _with_slopes(block: Block, last: Step | None, step: Step, row: int) -> Block
 
 
 def deepened(state: State) -> State:
-    """With all degrees of the columns that very likely matter to the effect and fill their ranges evenly.
+    """With all degrees of the columns that very likely matter to the effect and fill their ranges evenly, and with
+    products of the largest of these.
 
     Of such columns the basis is nearly orthonormal, so that no second moment is needed; which degrees count their law
-    will tell. Elsewhere high degrees may go together so closely that steps overshoot.
+    will tell, and whether products do need not be guessed. Elsewhere high degrees may go together so closely that steps
+    overshoot.
     """
     basis, matters = state.basis, state.beliefs[-1].matters
     even = (basis.sds > EVEN) & (np.abs(basis.means - 0.5) < EVEN)
     deep = [j for j in range(basis.width) if even[j] and matters[(j,)] > SURE]
-    return dataclasses.replace(state, basis=basis.grown([], deep), last=None, anchor=None) if deep else state
+    if not deep:
+        return state
+    importance = _importance(state)
+    paired = sorted(sorted(deep, key=lambda j: -importance[j])[: rules.PAIRED_COLUMNS])
+    grown = basis.grown(paired, deep)
+    return state if grown.terms == basis.terms else dataclasses.replace(state, basis=grown, last=None, anchor=None)
 
 
 def focused(state: State, rows: MomentRows, count: int, mu: float, name: str) -> State:
@@ -279,13 +286,18 @@ def focused(state: State, rows: MomentRows, count: int, mu: float, name: str) ->
 
 def _grown(state: State) -> Basis:
     """With products between the columns that matter most, and all degrees of those that may matter."""
+    paired = sorted(np.argsort(-_importance(state), kind="stable")[: rules.PAIRED_COLUMNS].tolist())
+    deep = [j for j in paired if state.beliefs[-1].matters[(j,)] > WORTH_DEEPENING]
+    return state.basis.grown(paired, deep)
+
+
+def _importance(state: State) -> np.ndarray:
+    """By column, what its own terms add to the variance of all blocks, as far as it is known."""
     importance = np.zeros(state.basis.width)
     for term, size in zip(state.basis.terms, (state.mean**2 + state.variance).sum(axis=0), strict=True):
         if len(term) == 1:
             importance[term[0][0]] += size
-    paired = sorted(np.argsort(-importance, kind="stable")[: rules.PAIRED_COLUMNS].tolist())
-    deep = [j for j in paired if state.beliefs[-1].matters[(j,)] > WORTH_DEEPENING]
-    return state.basis.grown(paired, deep)
+    return importance
 
 
 def _shrunk_gram(matrix: np.ndarray, sd: float, n: float) -> np.ndarray:

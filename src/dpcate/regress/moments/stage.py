@@ -48,10 +48,11 @@ class Moments:
         return _model(state, state.beliefs[0], problem.start.confounding if on else 0.0)
 
     def _on(self, problem: Problem, rows: MomentRows, mu: float, name: str) -> State:
-        state = deepened(_continued(problem, problem.start))
-        rows.describe(state.basis)
+        state = _continued(problem, problem.start)
         rounds = self.rounds or ROUNDS_ON
         for number in range(rounds):
+            state = deepened(state)
+            rows.describe(state.basis)
             spent, label, left = mu / math.sqrt(rounds), f"{name}: round {number + 1}", rounds - number
             state = played(state, rows, spent, label, rules.LATE, two_valued=problem.two_valued, left=left)
         return state
