@@ -40,7 +40,8 @@ kind = "number"
 low = "{UNFILLED}"  # for example 18.0
 high = "{UNFILLED}"  # for example 100.0
 # unit = "years"
-# reference = 65.0  # where it rests in reports while another column varies; the middle if not given
+# typical = 65.0  # what most people have, roughly, if that is near one of the bounds (incomes, counts)
+# reference = 65.0  # where it rests in reports while another column varies; if not given, typical or the middle
 """
 
 _CATEGORY = f"""\

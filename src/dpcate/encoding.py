@@ -46,9 +46,22 @@ def _encode(covariate: Number | Category, cells: np.ndarray) -> tuple[np.ndarray
         return (codes[:, None] == np.arange(covariate.width)).astype(float), codes >= 0
     values = numbers(cells)
     known = np.isfinite(values)
-    clipped = np.clip(np.where(known, values, covariate.low), covariate.low, covariate.high)
-    unit = (clipped - covariate.low) / (covariate.high - covariate.low)
-    return np.clip(unit, 0.0, 1.0)[:, None], known
+    return place_of(covariate, np.where(known, values, covariate.low))[:, None], known
+
+
+def place_of(number: Number, values: np.ndarray) -> np.ndarray:
+    """Where values lie on a covariate's scale: 0 at its low bound, 1 at the high one, ½ at the typical value."""
+    clipped = np.clip(values, number.low, number.high)
+    place = np.clip((clipped - number.low) / (number.high - number.low), 0.0, 1.0)
+    if number.bend == 0:
+        return place
+    return np.clip(np.log1p(place * np.expm1(number.bend)) / number.bend, 0.0, 1.0)
+
+
+def value_at(number: Number, places: np.ndarray) -> np.ndarray:
+    """The values at places on a covariate's scale."""
+    share = np.expm1(number.bend * places) / np.expm1(number.bend) if number.bend else places
+    return number.low + share * (number.high - number.low)
 
 
 def numbers(cells: np.ndarray) -> np.ndarray:
@@ -115,5 +128,5 @@ def decode_covariates(schema: Schema, x: np.ndarray) -> dict[str, np.ndarray]:
         if isinstance(covariate, Category):
             columns[name] = np.array(covariate.levels, dtype=object)[block.argmax(axis=1)]
         else:
-            columns[name] = covariate.low + block[:, 0] * (covariate.high - covariate.low)
+            columns[name] = value_at(covariate, block[:, 0])
     return columns

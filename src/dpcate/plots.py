@@ -4,13 +4,15 @@ import io
 import textwrap
 import warnings
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.figure import Figure
 
+from dpcate.encoding import place_of, value_at
 from dpcate.release import Release
-from dpcate.schema import Category, Schema
+from dpcate.schema import Category, Number, Schema
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,7 +37,7 @@ def profile(schema: Schema, covariate: str, points: int = 101) -> dict[str, np.n
     if isinstance(declared, Category):
         walk = np.array(declared.levels, dtype=object)
     else:
-        walk = np.linspace(declared.low, declared.high, points)
+        walk = value_at(declared, np.linspace(0, 1, points))
     return {
         name: walk if name == covariate else np.array([other.resting] * len(walk), _cells(other))
         for name, other in schema.covariates.items()
@@ -168,11 +170,21 @@ def _draw(axes: "Axes", release: Release, curve: Curve, band: str | None) -> Non
     else:
         axes.fill_between(curve.at, curve.low, curve.high, color=_PRIVATE, alpha=0.18, lw=0, label=band)
         axes.plot(curve.at, curve.effect, color=_PRIVATE, lw=2, label=label)
+        if declared.typical is not None:
+            axes.set_xscale("function", functions=(partial(place_of, declared), partial(value_at, declared)))
+            axes.set_xticks(_ticks(declared), [f"{tick:g}" for tick in _ticks(declared)])
         axes.set_xlim(declared.low, declared.high)
         named = f"{curve.covariate} ({declared.unit})" if declared.unit else curve.covariate
         axes.set_xlabel(_plain(textwrap.shorten(named, 40, placeholder="…")))
     axes.axhline(0, color=_QUIET, lw=0.9, zorder=0)
     axes.spines[["top", "right"]].set_visible(False)
+
+
+def _ticks(number: Number) -> list[float]:
+    """Both ends of a stretched scale, its middle, and round values between."""
+    between = [float(f"{value:.2g}") for value in value_at(number, np.array([0.25, 0.75]))]
+    inside = [value for value in (*between, number.typical) if number.low < value < number.high]
+    return sorted({number.low, *inside, number.high})
 
 
 def _plain(text: str) -> str:

@@ -20,19 +20,24 @@ from dpcate.files import read_bytes, write_atomically
 
 Level = str | int | bool
 UNFILLED = "FILL IN"  # what a template has wherever a fact is still to be declared
+NEAREST_TYPICAL = 1e-6  # how near a bound the typical value may lie, as a part of the range
 LARGEST_OUTCOME = 1e60  # the widest range of an outcome: its fourth power must be a number
 
 
 class Number(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="number"):
     """A numeric covariate within public bounds; values outside are clipped.
 
-    `reference` is where it rests in reports while another covariate varies; the middle if not declared.
+    `typical` is a public guess at what most people have, where that is near one of the bounds (incomes, counts, waiting
+    times): the scale is then stretched there and compressed at the far end, as by a logarithm, with this value in its
+    middle. `reference` is where it rests in reports while another covariate varies; the typical value if not declared,
+    else the middle.
     """
 
     low: float
     high: float
     unit: str | None = None
     reference: float | None = None
+    typical: float | None = None
 
     def __post_init__(self) -> None:
         _require_bounds("a number", self.low, self.high)
@@ -41,11 +46,26 @@ class Number(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field=
         if self.reference is not None:
             _require_reference(_is_real(self.reference) and self.low <= self.reference <= self.high)
             _settle(self, reference=float(self.reference))
+        if self.typical is not None:
+            _require_typical(self.typical, self.low, self.high)
+            _settle(self, typical=float(self.typical))
 
     @property
     def resting(self) -> float:
         """The value at which it rests in reports."""
-        return self.low + (self.high - self.low) / 2 if self.reference is None else self.reference
+        for declared in (self.reference, self.typical):
+            if declared is not None:
+                return declared
+        return self.low + (self.high - self.low) / 2
+
+    @property
+    def bend(self) -> float:
+        """How strongly the scale is stretched at its low end: the logarithm of how much larger steps are at the other,
+        0 where they are equal."""
+        if self.typical is None:
+            return 0.0
+        place = (self.typical - self.low) / (self.high - self.low)
+        return 2 * (math.log1p(-place) - math.log(place))
 
     @property
     def width(self) -> int:
@@ -279,6 +299,14 @@ def _require_unit(what: str, unit: Any) -> None:
 def _require_reference(fits: bool) -> None:
     if not fits:
         raise SchemaError("a reference value must be one that its covariate can take: within its bounds or levels")
+
+
+def _require_typical(typical: Any, low: float, high: float) -> None:
+    margin = NEAREST_TYPICAL * (high - low)
+    if not _is_real(typical) or not low + margin <= typical <= high - margin:
+        raise SchemaError(
+            "a typical value must lie between the bounds, on neither of them; for a count that is mostly zero take 1"
+        )
 
 
 def _is_real(value: Any) -> bool:

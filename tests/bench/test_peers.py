@@ -13,7 +13,7 @@ from sklearn.ensemble import GradientBoostingRegressor
 import dpcate
 from dpcate.bench import printed as bench_printed
 from dpcate.bench.peers import METHODS, networks, ours
-from dpcate.bench.peers.cases import EPSILONS, FULL, QUICK, SEEDS, TINY, VARYING, Plan, case_of, synthetic
+from dpcate.bench.peers.cases import EPSILONS, FULL, QUICK, SEEDS, SOURCES, TINY, VARYING, Plan, case_of, synthetic
 from dpcate.bench.peers.glance import glance
 from dpcate.bench.peers.measure import jobs, measure
 from dpcate.bench.peers.method import CASES
@@ -56,6 +56,12 @@ def test_a_run_has_a_key_of_its_own():
         assert re.fullmatch(r"dpcate \d+\.\d+\.\d+\+[0-9a-f]{10}", key[made_with])
 
 
+def test_a_key_knows_the_file_of_its_dataset_alone():
+    assert all(files_of((source.code,)) for source in SOURCES.values())
+    by_dataset = {job.key["dataset"].split()[0]: job.key["cases"] for job in jobs(FULL, ("constant-exact",))}
+    assert len(set(by_dataset.values())) == len(by_dataset) == 3
+
+
 def executed(work):
     """The files of the package in which a function ran."""
     root, seen = Path(dpcate.__file__).parent, set()
@@ -78,12 +84,13 @@ def assert_code_is_named(method):
     Left out are what reads rows, keeps predictions within declared ranges, and draws and bills noise of a given size:
     all of it has tests of its own.
     """
-    chosen, case = METHODS[method], case_of("synthetic 1", 1000, 1000)
+    source = SOURCES["synthetic 1", 1000]
+    chosen, case = METHODS[method], case_of(source.name, source.n, 1000)
 
     def work():
         chosen.fit(chosen.prepare(case, 1000)[0], 1.0, 1000).effect(case.points)
 
-    ran = executed(work) - {*files_of(chosen.code), *files_of(CASES), *files_of(CONTRACTS)}
+    ran = executed(work) - {*files_of(chosen.code), *files_of((*CASES, source.code)), *files_of(CONTRACTS)}
     assert not ran
     assert files_of(chosen.code)
 

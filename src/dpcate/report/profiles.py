@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dpcate.encoding import cell_text, decode_covariates, encode_covariates, numbers
+from dpcate.encoding import cell_text, decode_covariates, encode_covariates, numbers, value_at
 from dpcate.errors import InputError
 from dpcate.models import PointsModel
 from dpcate.release import Release
@@ -63,10 +63,10 @@ def usual_profiles(release: Release) -> Profiles:
 
 
 def _changes(covariate) -> list:
-    """Every level, or one and three quarters of the way through the range."""
+    """Every level, or one and three quarters of the way along the scale."""
     if isinstance(covariate, Category):
         return list(covariate.levels)
-    return [covariate.low + share * (covariate.high - covariate.low) for share in (0.25, 0.75)]
+    return value_at(covariate, np.array([0.25, 0.75])).tolist()
 
 
 def _filled(rest, cells: np.ndarray) -> np.ndarray:

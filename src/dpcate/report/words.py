@@ -204,7 +204,9 @@ def declared(covariate: Number | Category) -> str:
     """The declared values of a covariate."""
     if isinstance(covariate, Category):
         return ", ".join(str(level) for level in covariate.levels)
-    return f"{number(covariate.low)} to {number(covariate.high)}" + (f" {covariate.unit}" if covariate.unit else "")
+    typical = "" if covariate.typical is None else f", typically {number(covariate.typical)}"
+    unit = f" {covariate.unit}" if covariate.unit else ""
+    return f"{number(covariate.low)} to {number(covariate.high)}{unit}{typical}"
 
 
 def value(covariate: Number | Category, cell: object) -> str:

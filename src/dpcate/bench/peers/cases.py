@@ -24,11 +24,12 @@ VARYING = (1, 4, 5, 6, 7, 8, 9, 10)  # instances of ACIC16 whose effect is no co
 
 @dataclass(frozen=True)
 class Source:
-    """A dataset by name, its number of rows, and how a seed draws it."""
+    """A dataset by name, its number of rows, how a seed draws it, and the file that does."""
 
     name: str
     n: int
     load: Callable[[int], Dataset]
+    code: str
 
 
 @dataclass(frozen=True)
@@ -41,14 +42,14 @@ class Plan:
 
 
 def synthetic(which: int, n: int) -> Source:
-    return Source(f"synthetic {which}", n, partial(datasets.synthetic, which, n))
+    return Source(f"synthetic {which}", n, partial(datasets.synthetic, which, n), "datasets/synthetic.py")
 
 
 def _acic16(instance: int) -> Source:
-    return Source(f"ACIC16 {instance}", 4802, lambda seed: datasets.acic16(instance))
+    return Source(f"ACIC16 {instance}", 4802, lambda seed: datasets.acic16(instance), "datasets/acic16.py")
 
 
-IHDP = Source("IHDP B", 747, datasets.ihdp)
+IHDP = Source("IHDP B", 747, datasets.ihdp, "datasets/ihdp.py")
 FULL = Plan((*(synthetic(which, n) for n in (3000, 30_000) for which in (1, 2)), *map(_acic16, VARYING), IHDP))
 QUICK = Plan((synthetic(1, 1000), IHDP), epsilons=(0.5, 5.0), seeds=QUICK_SEEDS)
 TINY = Plan((synthetic(1, 1500), synthetic(1, 7000)), epsilons=(0.1, 10.0), seeds=QUICK_SEEDS)  # what the tests run

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from dpcate.bench.peers import METHODS
-from dpcate.bench.peers.cases import Plan, case_of, settings
+from dpcate.bench.peers.cases import Plan, Source, case_of, settings
 from dpcate.bench.peers.method import CASES, DELTA, Case, Cost, timed
 from dpcate.bench.run import Job
 from dpcate.bench.versions import version_of
@@ -43,10 +43,11 @@ def jobs(plan: Plan, methods: tuple[str, ...]) -> Iterator[Job]:
     for source, epsilon, seed in settings(plan):
         for name in methods:
             if METHODS[name].needs_budget or epsilon == plan.epsilons[0]:
-                yield _job(name, source.name, source.n, epsilon if METHODS[name].needs_budget else None, seed)
+                yield _job(name, source, epsilon if METHODS[name].needs_budget else None, seed)
 
 
-def _job(method: str, dataset: str, n: int, epsilon: float | None, seed: int) -> Job:
-    setting = {"method": method, "dataset": dataset, "n": n, "epsilon": epsilon, "seed": seed}
-    versions = {"library": METHODS[method].version, "cases": version_of("dpcate", CASES), "delta": DELTA}
+def _job(method: str, source: Source, epsilon: float | None, seed: int) -> Job:
+    setting = {"method": method, "dataset": source.name, "n": source.n, "epsilon": epsilon, "seed": seed}
+    cases = version_of("dpcate", (*CASES, source.code))
+    versions = {"library": METHODS[method].version, "cases": cases, "delta": DELTA}
     return Job({**setting, **versions}, measure, setting)
