@@ -156,3 +156,18 @@ def test_reference_values_are_declared_facts():
             dpcate.Number(18, 100, reference=wrong)
     with pytest.raises(SchemaError, match="reference value"):
         dpcate.Category(["f", "m"], reference="x")
+
+
+def test_typical_values_are_declared_facts():
+    income = dpcate.Number(0, 1000, unit="$1,000", typical=40)
+    schema = dpcate.Schema(covariates={"income": income}, treatment="t", outcome=dpcate.Outcome("y", low=0, high=1))
+    assert "typical = 40.0" in schema.to_toml()
+    assert dpcate.Schema.from_toml(schema.to_toml()) == schema
+    assert "typical" not in schema.to_toml().replace("typical = 40.0", "")
+    assert (income.resting, dpcate.Number(0, 1000, typical=40, reference=60).resting) == (40.0, 60.0)
+
+
+@pytest.mark.parametrize("wrong", [0, 1000, -1, 1001, 1e-9, float("nan"), float("inf"), True, "40"])
+def test_a_typical_value_off_the_scale_is_refused(wrong):
+    with pytest.raises(SchemaError, match="a typical value must lie between the bounds"):
+        dpcate.Number(0, 1000, typical=wrong)

@@ -14,7 +14,9 @@ from dpcate.encoding import (
     encode_covariates,
     encode_outcome,
     encode_treatment,
+    place_of,
     reference_points,
+    value_at,
 )
 
 repeatable = settings(derandomize=True, deadline=None, database=None, suppress_health_check=list(HealthCheck))
@@ -45,6 +47,49 @@ def test_values_outside_the_bounds_are_clipped():
     x, present = encode([-1e308, 19.9, 100.1, 1e308], ["f"] * 4)
     assert x[:, 0].tolist() == [0, 0, 1, 1]
     assert present.all()
+
+
+def test_a_typical_value_lies_in_the_middle_of_its_scale():
+    income = Number(0, 1000, typical=40)
+    assert place_of(income, np.array([-5.0, 0.0, 40.0, 1000.0, 1e9])) == pytest.approx([0, 0, 0.5, 1, 1], abs=1e-12)
+    schema = Schema(covariates={"income": income}, treatment="treated", outcome=SCHEMA.outcome)
+    x, present = encode_covariates(schema, {"income": cells(40, "40", None, 2e3)})
+    assert x[:, 0] == pytest.approx([0.5, 0.5, 0, 1])
+    assert present.tolist() == [True, True, False, True]
+
+
+def test_a_stretched_scale_is_a_logarithm():
+    counts = np.arange(11.0)
+    count = Number(0, 10, typical=np.sqrt(11) - 1)  # where log(1 + x) is half of log(11)
+    assert place_of(count, counts) == pytest.approx(np.log(1 + counts) / np.log(11))
+    assert place_of(Number(0, 10, typical=11 - np.sqrt(11)), counts[::-1]) == pytest.approx(1 - place_of(count, counts))
+    assert np.array_equal(place_of(Number(0, 10, typical=5), counts), counts / 10)
+
+
+@repeatable
+@given(
+    low=st.floats(-1e6, 1e6),
+    width=st.floats(1e-3, 1e6),
+    typical=st.floats(1e-5, 1 - 1e-5),
+    places=st.lists(st.floats(0, 1), min_size=2, max_size=20),
+)
+def test_values_and_places_go_both_ways_in_order(low, width, typical, places):
+    number = Number(low, low + width, typical=low + typical * width)
+    places = np.sort(places)
+    values = value_at(number, places)
+    assert (np.diff(values) >= 0).all()
+    assert ((values >= number.low - 1e-9 * abs(low)) & (values <= number.high + 1e-9 * (abs(low) + width))).all()
+    steepest = np.exp(abs(number.bend)) * max(1, abs(low) / width)
+    assert place_of(number, values) == pytest.approx(places, abs=1e-14 * steepest + 1e-9)
+
+
+@pytest.mark.parametrize("place", [1e-6, 0.3, 0.5 - 1e-12, 0.5 + 1e-15, 1 - 1e-6])
+def test_scales_are_sound_however_they_are_stretched(place):
+    number = Number(-3, 5, typical=-3 + 8 * place)
+    places = place_of(number, np.linspace(-3, 5, 1001))
+    assert (places[0], places[-1]) == (0, 1)
+    assert (np.diff(places) > 0).all()
+    assert place_of(number, np.array([number.typical]))[0] == pytest.approx(0.5, abs=1e-6)
 
 
 def test_outcome_is_clipped_to_its_range():

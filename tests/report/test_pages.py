@@ -10,9 +10,11 @@ import pytest
 from releases import SCHEMA, crowded, diagnosed, seeded, unknown_proof, unproven, usual
 
 import dpcate
+from dpcate.encoding import value_at
 from dpcate.errors import InputError
 from dpcate.findings import Diagnostics
 from dpcate.models import PointsModel
+from dpcate.plots import effect_figure
 from dpcate.release import Average
 from dpcate.report import certificate_html, read_profiles, report_html
 from dpcate.report.markup import decimals_for, fixed, number
@@ -177,6 +179,20 @@ def test_checks_that_were_not_asked_for_are_not_mentioned():
     assert "Overlap" in told
     assert "Calibration" not in told
     assert "held out" not in told.split("What is promised")[0]
+
+
+def test_a_stretched_scale_is_told_and_drawn():
+    covariates = {**SCHEMA.covariates, "age": dpcate.Number(18, 100, unit="years", typical=30)}
+    release = msgspec.structs.replace(usual(), schema=msgspec.structs.replace(SCHEMA, covariates=covariates))
+    told = text(report_html(release))
+    assert "18 to 100 years, typically 30" in told
+    quarters = value_at(covariates["age"], np.array([0.25, 0.75]))
+    assert all(f"age: {number(value)} years" in told for value in quarters)
+    (axes,) = effect_figure(release, "age").axes
+    assert axes.transData.transform([(30, 0)])[0, 0] == pytest.approx(axes.bbox.x0 + axes.bbox.width / 2)
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["18", "22", "30", "50", "100"]
+    (even,) = effect_figure(usual(), "age").axes
+    assert even.transData.transform([(59, 0)])[0, 0] == pytest.approx(even.bbox.x0 + even.bbox.width / 2)
 
 
 def write(folder, content):
