@@ -8,6 +8,7 @@ where columns go together: then it is taken back. All else is a function of rele
 import dataclasses
 import functools
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -106,9 +107,9 @@ class State:
     @functools.cached_property
     def beliefs(self) -> list[Belief]:
         first, *others = self.blocks
-        outcome = first.evidence.belief(self.basis.terms, self._sampling(first))
+        outcome = first.evidence.belief(self.basis.terms, self.sampling(first))
         return [outcome] + [
-            block.evidence.favouring(outcome).belief(self.basis.terms, self._sampling(block)) for block in others
+            block.evidence.favouring(outcome).belief(self.basis.terms, self.sampling(block)) for block in others
         ]
 
     @property
@@ -119,7 +120,7 @@ class State:
     def variance(self) -> np.ndarray:
         return np.array([belief.variance for belief in self.beliefs])
 
-    def _sampling(self, block: Block) -> float:
+    def sampling(self, block: Block) -> float:
         """The variance that rows leave in a coefficient of a unit feature."""
         residual = float((self.sizes.share * block.pull) @ self.sizes.scale**2)
         return residual / (self.n * block.curvature**2)
@@ -257,9 +258,7 @@ def deepened(state: State) -> State:
     deep = [j for j in range(basis.width) if even[j] and matters[(j,)] > SURE]
     if not deep:
         return state
-    importance = _importance(state)
-    paired = sorted(sorted(deep, key=lambda j: -importance[j])[: rules.PAIRED_COLUMNS])
-    grown = basis.grown(paired, deep)
+    grown = basis.grown(_largest(state, deep), deep)
     return state if grown.terms == basis.terms else dataclasses.replace(state, basis=grown, last=None, anchor=None)
 
 
@@ -286,18 +285,18 @@ def focused(state: State, rows: MomentRows, count: int, mu: float, name: str) ->
 
 def _grown(state: State) -> Basis:
     """With products between the columns that matter most, and all degrees of those that may matter."""
-    paired = sorted(np.argsort(-_importance(state), kind="stable")[: rules.PAIRED_COLUMNS].tolist())
+    paired = _largest(state, range(state.basis.width))
     deep = [j for j in paired if state.beliefs[-1].matters[(j,)] > WORTH_DEEPENING]
     return state.basis.grown(paired, deep)
 
 
-def _importance(state: State) -> np.ndarray:
-    """By column, what its own terms add to the variance of all blocks, as far as it is known."""
-    importance = np.zeros(state.basis.width)
+def _largest(state: State, columns: Iterable[int]) -> list[int]:
+    """Those of the columns whose own terms add most to the variance of all blocks, as far as it is known, in order."""
+    energy = np.zeros(state.basis.width)
     for term, size in zip(state.basis.terms, (state.mean**2 + state.variance).sum(axis=0), strict=True):
         if len(term) == 1:
-            importance[term[0][0]] += size
-    return importance
+            energy[term[0][0]] += size
+    return sorted(sorted(columns, key=lambda column: -energy[column])[: rules.PAIRED_COLUMNS])
 
 
 def _shrunk_gram(matrix: np.ndarray, sd: float, n: float) -> np.ndarray:

@@ -21,8 +21,12 @@ from dpcate.regress.sizes import Sizes
 
 CONSTANT_SHARE = 0.06  # of μ², for the constant before the rounds
 ROUNDS_ON, ROUNDS_ANEW = 4, 7  # going on from a first stage, and starting anew
-# What intervals take on tuning trials.
-WITHIN, SELECTION, CLIPPED, OFF_CENTRE, BEYOND, PRODUCTS = 0.45, 11.0, 4.0, 0.1, 1.5, 0.15
+# What intervals take on tuning trials: by what variances are multiplied, of terms and of the constant, where they are
+# sampling noise and how much more where they are privacy noise, and more where columns are half chosen; and which parts
+# of other variances join them.
+TERMS, NOISY_TERMS, SELECTION = 0.35, 1.0, 13.0
+CONSTANT, NOISY_CONSTANT, OFF_CENTRE = 2.0, 4.0, 0.1
+BEYOND, PRODUCTS = 1.0, 0.45
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,8 +113,10 @@ def _from_offset(problem: Problem, mechanisms: Mechanisms, mu: float, signal: fl
 def _model(state: State, belief: Belief, confounding: float) -> MomentsModel:
     basis, gram = state.basis, state.blocks[0].evidence.gram
     used = [max(degree for term in basis.terms for j, degree in term if j == column) for column in range(basis.width)]
-    variances = belief.variance * _selection(belief)
-    variances[0] = CLIPPED * belief.variance[0] + OFF_CENTRE * variances[1:].sum() + confounding
+    noisy = _noisy(belief.variance, state.sampling(state.blocks[0]))
+    variances = belief.variance * _widened(belief, noisy)
+    constant = (CONSTANT + NOISY_CONSTANT * noisy[0]) * belief.variance[0]
+    variances[0] = constant + OFF_CENTRE * variances[1:].sum() + confounding
     polynomials = [matrix[: k + 1, : k + 1] for matrix, k in zip(basis.polynomials, used, strict=True)]
     return MomentsModel(
         means=basis.means.tolist(),
@@ -125,10 +131,17 @@ def _model(state: State, belief: Belief, confounding: float) -> MomentsModel:
     )
 
 
-def _selection(belief: Belief) -> float:
-    """What multiplies variances: most where half of the energy is known, so that columns are half chosen."""
-    known, unknown = float((belief.mean[1:] ** 2).sum()), float(belief.variance[1:].sum())
-    return WITHIN + SELECTION * known * unknown / (known + unknown) ** 2
+def _noisy(variance: np.ndarray, sampling: float) -> np.ndarray:
+    """The part of each variance that rows alone would not leave."""
+    return np.maximum(1 - sampling / variance, 0.0)
+
+
+def _widened(belief: Belief, noisy: np.ndarray) -> float:
+    """What multiplies the variances of terms: more where what was found is noisy, and most where half of the energy is
+    known, so that columns are half chosen."""
+    known, variance = float((belief.mean[1:] ** 2).sum()), belief.variance[1:]
+    found, noise = known / (known + float(variance.sum())), float(np.average(noisy[1:], weights=variance))
+    return TERMS + NOISY_TERMS * found * noise + SELECTION * found * (1 - found)
 
 
 def _missing_products(basis: Basis, mean: np.ndarray) -> float:
