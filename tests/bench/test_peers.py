@@ -112,6 +112,22 @@ def test_what_stands_on_the_whole_library_is_keyed_by_it():
     assert whole == {"dpcate-moments", "dpcate-features", "dpcate-kernel", "dpcate-network", "constant-private"}
 
 
+def test_methods_of_others_get_even_scales():
+    assert {name for name, method in METHODS.items() if method.knows_scales} == {
+        name for name in METHODS if name.startswith(("dpcate-", "constant-"))
+    }
+
+
+@pytest.mark.peers
+def test_even_scales_are_the_declared_ones_without_what_is_typical():
+    stretched, even = (case_of("ACIC16 1", 4802, 1000, stretched=choice) for choice in (True, False))
+    assert np.array_equal(stretched.train.X, even.train.X)
+    before, after = stretched.train.schema.covariates, even.train.schema.covariates
+    assert any(covariate.typical for covariate in before.values())
+    assert not any(covariate.typical for covariate in after.values())
+    assert all((after[name].low, after[name].high) == (c.low, c.high) for name, c in before.items())
+
+
 def test_nobody_but_the_exact_constant_can_read_the_truth():
     case = case_of(*SMALL, 1000)
     assert (case.train.tau, case.train.propensity, case.train.outcome_control) == (None, None, None)

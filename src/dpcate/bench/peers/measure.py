@@ -15,7 +15,8 @@ from dpcate.bench.versions import version_of
 
 def measure(method: str, dataset: str, n: int, epsilon: float | None, seed: int) -> dict[str, Any]:
     """Seconds and memory are those of the fit: imports, data and questions do not count."""
-    chosen, case = METHODS[method], case_of(dataset, n, seed)
+    chosen = METHODS[method]
+    case = case_of(dataset, n, seed, stretched=chosen.knows_scales)
     prepared, earlier = _prepared(method, case, seed)
     fitted, own = timed(lambda: chosen.fit(prepared, epsilon if epsilon is not None else np.inf, seed))
     cost = earlier + own

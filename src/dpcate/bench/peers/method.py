@@ -87,6 +87,11 @@ class Method:
         return self.private or self.role == "printed"
 
     @property
+    def knows_scales(self) -> bool:
+        """Whether it reads what is typical of a column: no method of others does."""
+        return self.role in ("ours", "constant")
+
+    @property
     def version(self) -> str:
         """What a result was made with, the cases aside."""
         return version_of(self.library, self.code, self.without)
