@@ -10,8 +10,6 @@ from dpcate.regress.moments import rules
 from dpcate.regress.moments.belief import Evidence, Gram, Observation, Prior
 from dpcate.regress.moments.rounds import (
     LARGEST_SLOPE,
-    NEW_SLOPE,
-    NEW_SLOPE_VARIANCE,
     SHORTER,
     Block,
     Slope,
@@ -97,55 +95,6 @@ def test_even_columns_that_surely_matter_are_multiplied_the_largest_first_and_on
     products = {tuple(column for column, _ in term) for term in state.basis.terms if len(term) == 2}
     assert products == set(itertools.combinations(range(rules.PAIRED_COLUMNS), 2))
     assert deepened(state) is state
-
-
-def few_valued(n=4000, seed=0):
-    """A curve along a column of nine values, and what four rounds of low degrees found of it."""
-    rng = np.random.default_rng(seed)
-    values = np.array([0.0, 0.5, 0.645, 0.732, 0.796, 0.845, 0.886, 0.92, 0.95])
-    place = rng.choice(9, n, p=[0.136, 0.07, 0.374, 0.327, 0.048, 0.021, 0.009, 0.005, 0.01])
-    x = values[place][:, None]
-    basis = Basis.additive(x.mean(axis=0), x.std(axis=0), 3, rules.HIGHEST_DEGREE)
-    target = np.array([2.0, 0.0, -0.5, 0.5, 1.0, 3.0, 3.0, 3.0, 3.0])[place] + 0.3 * rng.normal(size=n)
-    rows = regression(x, target, rng.integers(0, 2, n), basis, limit=40.0, epsilon=100.0, seed=seed)
-    prior = Prior(0.0, 1.0, np.array([0.5, 1.0]), np.array([1.0]), 1)
-    state = State(float(n), basis, 0.01, (Block(Evidence(prior), 1.0, np.ones(2), 1.0),), Sizes.prior(1.0, 0.5))
-    for number in range(4):
-        state = played(state, rows, 2.0, f"round {number}", rules.LATE)
-    return x, target, rows, state
-
-
-def left_over(x, target, state):
-    return float(np.std(target - state.basis.at(x) @ state.mean[0]))
-
-
-def test_degrees_that_join_a_column_of_few_values_do_not_overshoot():
-    x, target, rows, state = few_valued()
-    before, left = left_over(x, target, state), {}
-    for cautiously in (True, False):
-        grown = deepened(state, cautiously=cautiously)
-        assert len(grown.basis.terms) == 1 + rules.HIGHEST_DEGREE
-        rows.describe(grown.basis)
-        left[cautiously] = left_over(x, target, played(grown, rows, 2.0, "next", rules.LATE))
-    assert left[True] < before < left[False]
-
-
-def test_how_scores_respond_to_new_terms_is_learned_apart():
-    block = Block(Evidence(Prior(0.0, 1.0, np.array([1.0]), np.array([1.0]), 2)), 1.0, np.ones(2), 1.0)
-    assert not block.slopes(4)["new_slope"].any()
-    grown = block.grown(2).grown(3)  # what joined first stays new
-    assert {name: which.tolist() for name, which in grown.slopes(4).items()} == {
-        "known_slope": [True, False, False, False],
-        "slope": [False, True, False, False],
-        "new_slope": [False, False, True, True],
-    }
-    assert grown.new_slope == Slope(NEW_SLOPE, NEW_SLOPE_VARIANCE)
-    moved, ones = np.array([[0.0, 0.5, 0.3, 0.2]]), np.ones((1, 4))
-    fell = np.array([[0.0, 0.5, 6 * 0.3, 6 * 0.2]])
-    learned = _with_slopes(grown, Step(fell, 0 * moved, ones, 1e-6), Step(0 * fell, moved, ones, 1e-6), 0)
-    assert learned.slope.value == pytest.approx(1.0, abs=1e-6)
-    assert learned.new_slope.value == pytest.approx(6.0, abs=1e-6)
-    assert learned.grown(4).new_slope == Slope(learned.new_slope.value, NEW_SLOPE_VARIANCE)
 
 
 COPIES = 12
@@ -235,7 +184,7 @@ def test_slopes_are_learned_apart_within_and_outside_of_the_second_moment():
 
 def test_how_far_the_constant_moves_does_not_depend_on_what_other_terms_do():
     block = Block(Evidence(Prior(0.0, 1.0, np.array([1.0]), np.array([1.0]), 2)), 1.0, np.ones(2), 1.0)
-    np.testing.assert_array_equal(block.slopes(3)["known_slope"], [True, False, False])
+    np.testing.assert_array_equal(block.known(3), [True, False, False])
     moved, ones = np.array([[0.5, 0.3, 0.2]]), np.ones((1, 3))
     before, after = Step(np.array([[0.45, 2.1, 1.4]]), 0 * moved, ones, 1e-6), Step(0 * moved, moved, ones, 1e-6)
     learned = _with_slopes(block, before, after, 0)

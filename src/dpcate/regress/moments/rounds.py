@@ -24,7 +24,6 @@ LEAST_WEIGHT = 1e-12  # below, a coefficient is not looked at
 UNCENTRED = 0.06  # typical correlation between two basis functions that should have none
 SLOPE, SLOPE_VARIANCE, SLOPE_DRIFT = 0.85, 0.04, 0.005
 LEAST_SLOPE, LARGEST_SLOPE = 0.3, 8.0
-NEW_SLOPE, NEW_SLOPE_VARIANCE = 3.0, 2.0  # of terms that have just joined the basis
 LEAST_EIGENVALUE = 0.3  # of a second moment: columns that hardly differ must not be told apart by their noise
 CORRELATED, CORRELATION = 0.15, 0.4  # how many pairs of terms are correlated, and how strongly
 SCALE_SPREAD = 0.3  # prior variance of a term's second moment around 1
@@ -50,18 +49,14 @@ class Slope:
     def steeper(self) -> "Slope":
         return dataclasses.replace(self, value=min(SHORTER * self.value, LARGEST_SLOPE))
 
-    def doubted(self) -> "Slope":
-        """Where more terms have joined: of a column with few values they go closely together."""
-        return Slope(max(self.value, NEW_SLOPE), NEW_SLOPE_VARIANCE)
-
 
 @dataclass(frozen=True)
 class Block:
     """One of the functions that are fitted together: columns that matter to the first are favoured in the others.
 
     `curvature` is E[u·s], `pull` E[u²] by group, `importance` what a unit of its variance costs the user (a constant's
-    costs as much as any); `known_slope` is that of the constant and of terms in the released second moment, `new_slope`
-    that of others from the `settled`-th on, `slope` that of the rest.
+    costs as much as any); `known_slope` is that of the constant and of terms in the released second moment, `slope`
+    that of all others.
     """
 
     evidence: Evidence
@@ -70,22 +65,13 @@ class Block:
     importance: float
     slope: Slope = Slope()
     known_slope: Slope = Slope()
-    new_slope: Slope = Slope()
-    settled: int | None = None
 
-    def slopes(self, terms: int) -> dict[str, np.ndarray]:
-        """Which terms have each of the slopes."""
-        place = np.arange(terms)
-        known = place == 0
+    def known(self, terms: int) -> np.ndarray:
+        """Which terms are the constant or in the released second moment."""
+        known = np.arange(terms) == 0
         if self.evidence.gram is not None:
             known[self.evidence.gram.chosen] = True
-        new = ~known & (place >= (terms if self.settled is None else self.settled))
-        return {"known_slope": known, "new_slope": new, "slope": ~known & ~new}
-
-    def grown(self, terms: int) -> "Block":
-        """With more than these terms: the first steps along new ones are short, until it is seen how scores respond."""
-        settled = terms if self.settled is None else self.settled
-        return dataclasses.replace(self, settled=settled, new_slope=self.new_slope.doubted())
+        return known
 
 
 @dataclass(frozen=True)
@@ -205,7 +191,7 @@ def sized(state: State, rows: MomentRows, mu: float, name: str) -> State:
     if now < before + LARGER + SURELY_LARGER * math.hypot(doubt, earlier):
         return dataclasses.replace(here, anchor=state.anchor)
     blocks = tuple(
-        dataclasses.replace(block, evidence=old, slope=block.slope.steeper(), new_slope=block.new_slope.steeper())
+        dataclasses.replace(block, evidence=old, slope=block.slope.steeper())
         for block, old in zip(state.blocks, state.anchor.evidence, strict=True)
     )
     return dataclasses.replace(state, blocks=blocks, sizes=state.anchor.sizes, last=None)
@@ -218,9 +204,9 @@ def _updated(state: State, step: Step, variance: np.ndarray) -> State:
     blocks = [_with_slopes(block, state.last, step, row) for row, block in enumerate(state.blocks)]
     evidence = []
     for row, block in enumerate(blocks):
-        slopes = [(getattr(block, name), which) for name, which in block.slopes(len(variance[row])).items()]
-        response = block.curvature * sum(slope.value * which for slope, which in slopes)
-        slope_variance = sum(slope.variance * which for slope, which in slopes)
+        known = block.known(len(variance[row]))
+        response = block.curvature * np.where(known, block.known_slope.value, block.slope.value)
+        slope_variance = np.where(known, block.known_slope.variance, block.slope.variance)
         others = variance[row].sum() - variance[row]
         centring = np.r_[others[0], np.full(len(others) - 1, variance[row, 0])]
         model = UNCENTRED**2 * others + state.mean_error**2 * centring + slope_variance * variance[row]
@@ -253,17 +239,19 @@ def _with_slopes(block: Block, last: Step | None, step: Step, row: int) -> Block
         noise = (step.sd / step.direction[row, part]) ** 2 + (last.sd / last.direction[row, part]) ** 2
         return slope.seen(float((before - now) @ move[part]) / expected, float(noise @ move[part] ** 2) / expected**2)
 
-    slopes = {name: secant(getattr(block, name), both & which) for name, which in block.slopes(len(move)).items()}
-    return dataclasses.replace(block, **slopes)
+    known = block.known(len(move))
+    return dataclasses.replace(
+        block, slope=secant(block.slope, both & ~known), known_slope=secant(block.known_slope, both & known)
+    )
 
 
-def deepened(state: State, *, cautiously: bool = True) -> State:
+def deepened(state: State) -> State:
     """With all degrees of the columns that very likely matter to the effect and fill their ranges evenly, and with
     products of the largest of these.
 
     Of such columns the basis is nearly orthonormal, so that no second moment is needed; which degrees count their law
     will tell, and whether products do need not be guessed. Elsewhere high degrees may go together so closely that steps
-    overshoot; so they may if such a column has few values, hence the caution.
+    overshoot.
     """
     basis, matters = state.basis, state.beliefs[-1].matters
     even = (basis.sds > EVEN) & (np.abs(basis.means - 0.5) < EVEN)
@@ -271,10 +259,7 @@ def deepened(state: State, *, cautiously: bool = True) -> State:
     if not deep:
         return state
     grown = basis.grown(_largest(state, deep), deep)
-    if grown.terms == basis.terms:
-        return state
-    blocks = tuple(block.grown(len(basis.terms)) if cautiously else block for block in state.blocks)
-    return dataclasses.replace(state, basis=grown, blocks=blocks, last=None, anchor=None)
+    return state if grown.terms == basis.terms else dataclasses.replace(state, basis=grown, last=None, anchor=None)
 
 
 def focused(state: State, rows: MomentRows, count: int, mu: float, name: str) -> State:
@@ -283,7 +268,7 @@ def focused(state: State, rows: MomentRows, count: int, mu: float, name: str) ->
     Products between such columns, and higher degrees of columns that may matter, join the basis if they are among those
     terms: outside, where nothing is known of how they go together with the rest, they would do more harm than good.
     """
-    state = deepened(state, cautiously=False)
+    state = deepened(state)
     candidate = dataclasses.replace(state, basis=_grown(state), last=None, anchor=None)
     size = (candidate.mean**2 + candidate.variance).sum(axis=0)
     best = set((1 + np.argsort(-size[1:], kind="stable")[:count]).tolist())
