@@ -9,6 +9,7 @@ from dpcate.privacy import Accountant, Budget, Mechanisms, noise_source
 from dpcate.regress.moments import rules
 from dpcate.regress.moments.belief import Evidence, Gram, Observation, Prior
 from dpcate.regress.moments.rounds import (
+    EVEN,
     LARGEST_SLOPE,
     SHORTER,
     Block,
@@ -77,6 +78,15 @@ def test_columns_grow_once_they_surely_matter_if_they_fill_their_range():
     highest = [max(degree for term in grown.terms for j, degree in term if j == column) for column in range(4)]
     assert highest == [rules.HIGHEST_DEGREE, 3, 3, 3]
     assert grown.terms[: len(basis.terms)] == basis.terms
+
+
+def test_without_a_second_moment_to_follow_columns_must_be_nearly_uniform_to_grow():
+    basis = Basis.additive(np.full(2, 0.5), np.array([0.29, 0.24]), 3, rules.HIGHEST_DEGREE)
+    seen = Observation(np.ones(len(basis.terms)), np.zeros(len(basis.terms)), np.full(len(basis.terms), 1e4))
+    block = Block(Evidence(Prior(0.0, 1.0, np.array([1.0]), np.array([1.0]), 2), (seen,)), 1.0, np.ones(2), 1.0)
+    state = State(1e4, basis, 0.01, (block,), Sizes.prior(1.0, 0.1))
+    for grown, columns in ((deepened(state), {0}), (deepened(state, EVEN), {0, 1})):
+        assert {j for term in grown.basis.terms for j, degree in term if degree == rules.HIGHEST_DEGREE} == columns
 
 
 def test_even_columns_that_surely_matter_are_multiplied_the_largest_first_and_once():

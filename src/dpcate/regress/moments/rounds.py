@@ -31,6 +31,7 @@ WORTH_DEEPENING, SURE = 0.3, 0.9  # the probability from which a column may grow
 LARGER, SURELY_LARGER = 0.1, 2.0  # residuals have grown if their log-scale did by this and so many sds of its noise
 SHORTER = 2.0  # how much shorter steps become once one went too far
 EVEN = 0.2  # the least sd, and the largest distance of the mean from the middle, of a column that fills its range
+UNIFORM = 0.26  # the least sd of one that does so evenly (0.29 if it is uniform)
 
 
 @dataclass(frozen=True)
@@ -245,16 +246,17 @@ def _with_slopes(block: Block, last: Step | None, step: Step, row: int) -> Block
     )
 
 
-def deepened(state: State) -> State:
+def deepened(state: State, least_sd: float = UNIFORM) -> State:
     """With all degrees of the columns that very likely matter to the effect and fill their ranges evenly, and with
     products of the largest of these.
 
     Of such columns the basis is nearly orthonormal, so that no second moment is needed; which degrees count their law
     will tell, and whether products do need not be guessed. Elsewhere high degrees may go together so closely that steps
-    overshoot.
+    overshoot, as they may if a column has few values at uneven distances; so a column must be nearly uniform, unless
+    second moments are about to be released.
     """
     basis, matters = state.basis, state.beliefs[-1].matters
-    even = (basis.sds > EVEN) & (np.abs(basis.means - 0.5) < EVEN)
+    even = (basis.sds > least_sd) & (np.abs(basis.means - 0.5) < EVEN)
     deep = [j for j in range(basis.width) if even[j] and matters[(j,)] > SURE]
     if not deep:
         return state
@@ -268,7 +270,7 @@ def focused(state: State, rows: MomentRows, count: int, mu: float, name: str) ->
     Products between such columns, and higher degrees of columns that may matter, join the basis if they are among those
     terms: outside, where nothing is known of how they go together with the rest, they would do more harm than good.
     """
-    state = deepened(state)
+    state = deepened(state, EVEN)
     candidate = dataclasses.replace(state, basis=_grown(state), last=None, anchor=None)
     size = (candidate.mean**2 + candidate.variance).sum(axis=0)
     best = set((1 + np.argsort(-size[1:], kind="stable")[:count]).tolist())
