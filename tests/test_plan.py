@@ -116,7 +116,7 @@ def test_rows_for_a_wished_width():
     assert 100 < needed < 10_000
     assert needed == round(needed, -1)
     assert predict(question(rows=needed), THOROUGH).width == pytest.approx(10.0, rel=0.05)
-    assert predict(question(rows=4 * needed // 5), QUICK).width > 10.0
+    assert predict(question(rows=4 * needed // 5), THOROUGH).width > 10.0
     assert rows_for(question(rows=needed), 1000.0, silent) == 10
 
 
