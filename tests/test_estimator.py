@@ -218,3 +218,19 @@ def test_simultaneous_intervals_are_wider_and_the_releases_own():
     assert ((single[1] < together[1]) | (single[1] == widest)).all()
     assert (together[1] - together[0] > 1.1 * (single[1] - single[0])).mean() > 0.5
     np.testing.assert_array_equal(together, model.release_.effect_interval(QUERY, simultaneous=True))
+
+
+def test_what_is_typical_of_a_skewed_column_is_worth_declaring():
+    errors = {}
+    for typical in (None, 40):
+        income = dpcate.Number(0, 1000, typical=typical)
+        schema = dpcate.Schema(covariates={"income": income}, treatment="t", outcome=dpcate.Outcome("y", 0, 10))
+        for seed in range(4):
+            rng = np.random.default_rng(seed)
+            earned, treated = np.exp(rng.normal(3.6, 0.7, 4000)).clip(0, 1000), rng.integers(0, 2, 4000)
+            effect = np.log(earned / 40)
+            fitted = dpcate.PrivateCATE(schema, epsilon=0.25, delta=1e-6, random_state=seed).fit(
+                5 + treated * effect + rng.normal(0, 0.5, 4000), treated, X=earned[:, None]
+            )
+            errors.setdefault(typical, []).append(np.sqrt(np.mean((fitted.effect(earned[:, None]) - effect) ** 2)))
+    assert np.mean(errors[40]) < 0.7 * np.mean(errors[None])

@@ -172,7 +172,8 @@ def _draw(axes: "Axes", release: Release, curve: Curve, band: str | None) -> Non
         axes.plot(curve.at, curve.effect, color=_PRIVATE, lw=2, label=label)
         if declared.typical is not None:
             axes.set_xscale("function", functions=(partial(place_of, declared), partial(value_at, declared)))
-            axes.set_xticks(_ticks(declared), [f"{tick:g}" for tick in _ticks(declared)])
+            ticks = _ticks(declared)
+            axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
         axes.set_xlim(declared.low, declared.high)
         named = f"{curve.covariate} ({declared.unit})" if declared.unit else curve.covariate
         axes.set_xlabel(_plain(textwrap.shorten(named, 40, placeholder="…")))
