@@ -8,6 +8,9 @@ outcome too (E[Y|x] holds a part of it): columns that were found to matter to th
 
 A round t observes  h_t = step_t + G·θ_t  of  G·θ,  G being the second moment of the basis: the identity, but for terms
 whose second moment was released. Within those, the posterior is found by expectation propagation.
+
+The constant stands apart: how large an average is, is not known either and averaged over; and where columns are not
+quite centred it was seen together with what the terms were then, so that it gets stale as they move.
 """
 
 import copy
@@ -33,10 +36,11 @@ UNSEEN = 1e30  # the variance of what was not observed
 
 @dataclass(frozen=True, eq=False)
 class Prior:
-    """Public numbers and released scales; `centre` and `variance` are those of the constant."""
+    """Public numbers and released scales; `centre` and `variance` are those of the constant, of which there may be
+    several variances, each as likely as the others."""
 
     centre: float
-    variance: float
+    variance: float | np.ndarray
     sizes: np.ndarray
     columns: np.ndarray
     width: int
@@ -98,12 +102,14 @@ class Belief:
 
 @dataclass(frozen=True)
 class Evidence:
-    """All that has been observed of one function; by column, what `favour` adds to the log-odds that it matters."""
+    """All that has been observed of one function; by column, what `favour` adds to the log-odds that it matters;
+    `unresolved` is the variance of what is wrong with the constant however often it is looked at."""
 
     prior: Prior
     observations: tuple[Observation, ...] = ()
     gram: Gram | None = None
     favour: np.ndarray | None = None
+    unresolved: float = 0.0
 
     def and_also(self, observation: Observation) -> "Evidence":
         return dataclasses.replace(self, observations=(*self.observations, observation))
@@ -114,24 +120,43 @@ class Evidence:
         odds = UNRELATED + (1 - UNRELATED) * matters
         return dataclasses.replace(self, favour=np.log(odds / odds.mean()))
 
-    def belief(self, terms: tuple[Term, ...], sampling: float) -> Belief:
-        """The posterior; `sampling` is the variance that the rows themselves leave in a coefficient, once."""
+    def belief(self, terms: tuple[Term, ...], sampling: float, mean_error: float = 0.0) -> Belief:
+        """The posterior; `sampling` is the variance that the rows themselves leave in a coefficient, once, `mean_error`
+        how far the terms' means may be from zero."""
         step, start, precisions = np.zeros((3, len(self.observations), len(terms)))
         for row, seen in enumerate(self.observations):
             known = len(seen.step)
             step[row, :known], start[row, :known], precisions[row, :known] = seen.step, seen.start, seen.precision
-        if self.gram:
-            start = self.gram.times(start)
-        precision, weighted = precisions.sum(axis=0), (precisions * (step + start)).sum(axis=0)
-        on = precision > 0
-        noise = np.where(on, 1 / np.maximum(precision, 1 / UNSEEN), UNSEEN)
-        observed = np.where(on, weighted * noise, 0.0)
+        observed, noise = _combined(step + (self.gram.times(start) if self.gram else start), precisions)
         slabs = _slabs(terms, self.prior)
         if self.favour is not None:
             slabs = slabs.favouring(self.favour)
         if self.gram is None:
-            return slabs.posterior(observed, noise + sampling)
-        return _propagated(observed, noise, sampling, slabs, self.gram)
+            belief = slabs.posterior(observed, noise + sampling)
+        else:
+            belief = _propagated(observed, noise, sampling, slabs, self.gram)
+        stale = mean_error**2 * ((start - belief.mean)[:, 1:] ** 2).sum(axis=1)
+        fresh = precisions[:, 0] / (1 + precisions[:, 0] * stale)
+        seen, noise = _combined((step + start)[:, 0], fresh)
+        belief.mean[0], belief.variance[0] = self._constant(float(seen), float(noise) + sampling + self.unresolved)
+        return belief
+
+    def _constant(self, seen: float, noise: float) -> tuple[float, float]:
+        """Its posterior mean and variance, averaged over how large it may be by the evidence."""
+        ratio = np.atleast_1d(self.prior.variance) / noise
+        gain, square = ratio / (1 + ratio), (seen - self.prior.centre) ** 2
+        weight = 0.5 * (square / noise * gain - np.log1p(ratio))
+        weight = np.exp(weight - weight.max())
+        weight /= weight.sum()
+        kept, twice = weight @ gain, weight @ gain**2
+        return self.prior.centre + kept * (seen - self.prior.centre), noise * kept + square * (twice - kept**2)
+
+
+def _combined(observed: np.ndarray, precision: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The weighted mean over rounds, and its variance; zero where nothing was seen."""
+    total = precision.sum(axis=0)
+    noise = np.where(total > 0, 1 / np.maximum(total, 1 / UNSEEN), UNSEEN)
+    return np.where(total > 0, (precision * observed).sum(axis=0) * noise, 0.0), noise
 
 
 @dataclass(frozen=True)
@@ -185,10 +210,8 @@ class _Slabs:
     def __init__(self, terms: tuple[Term, ...], prior: Prior) -> None:
         self.layout = _layout(terms)
         size, likely = prior.grid()
-        self._centre = prior.centre
         self.line = size[:, None] ** 2
         self._variance = self.line * self.layout.shape[:, None]
-        self._variance[..., 0] = prior.variance
         likely = likely[:, None] * np.where(self.layout.pair, PAIRS_THAT_MATTER, 1.0)
         self._log_odds = np.log(LAWS[:, None, None] * likely / (1 - likely))
         self._before = _log_either(self._log_odds)
@@ -201,11 +224,9 @@ class _Slabs:
         return slabs
 
     def posterior(self, observed: np.ndarray, noise: np.ndarray) -> Belief:
-        """Exact, by averaging over the grid of sizes and numbers of columns, and over each column's laws."""
-        member = self.layout.member
-        centred = observed.copy()
-        centred[0] -= self._centre
-        square = centred**2
+        """Exact, by averaging over the grid of sizes and numbers of columns, and over each column's laws; of the
+        constant it says nothing."""
+        member, square = self.layout.member, observed**2
         ratio = self._variance / noise
         gain = ratio / (1 + ratio)
         log_odds = self._log_odds + (0.5 * (square / noise * gain - np.log1p(ratio))) @ member
@@ -215,13 +236,10 @@ class _Slabs:
         weight /= weight.sum()
         included = weight[:, None] * np.exp(log_odds - log_either)
         share = included @ member.T
-        share[..., 0] = LAWS[:, None] * weight
         shrunk = share * gain
         kept, twice = shrunk.sum(axis=(0, 1)), np.einsum("lgt,lgt->t", shrunk, gain)
         variance = np.maximum(noise * kept + square * (twice - kept**2), 1e-14)
-        first = centred * kept
-        first[0] += self._centre
-        return Belief(first, variance, included, self)
+        return Belief(observed * kept, variance, included, self)
 
 
 def _log_either(log_odds: np.ndarray) -> np.ndarray:

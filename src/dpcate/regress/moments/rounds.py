@@ -108,10 +108,12 @@ class State:
     @functools.cached_property
     def beliefs(self) -> list[Belief]:
         first, *others = self.blocks
-        outcome = first.evidence.belief(self.basis.terms, self.sampling(first))
-        return [outcome] + [
-            block.evidence.favouring(outcome).belief(self.basis.terms, self.sampling(block)) for block in others
-        ]
+        outcome = self.belief(first, first.evidence)
+        return [outcome] + [self.belief(block, block.evidence.favouring(outcome)) for block in others]
+
+    def belief(self, block: Block, evidence: Evidence) -> Belief:
+        """What evidence says of a block's function."""
+        return evidence.belief(self.basis.terms, self.sampling(block), self.mean_error)
 
     @property
     def mean(self) -> np.ndarray:
@@ -209,7 +211,7 @@ def _updated(state: State, step: Step, variance: np.ndarray) -> State:
         response = block.curvature * np.where(known, block.known_slope.value, block.slope.value)
         slope_variance = np.where(known, block.known_slope.variance, block.slope.variance)
         others = variance[row].sum() - variance[row]
-        centring = np.r_[others[0], np.full(len(others) - 1, variance[row, 0])]
+        centring = np.r_[0.0, np.full(len(others) - 1, variance[row, 0])]
         model = UNCENTRED**2 * others + state.mean_error**2 * centring + slope_variance * variance[row]
         noise = (step.sd / scale[row] / response) ** 2 + model
         evidence.append(

@@ -19,6 +19,7 @@ HIGHEST_DEGREE = 8  # how far a column that matters may grow
 EFFECT_SIZES = np.array([0.12, 0.25, 0.5, 1.0])  # of a column's line, in units of the outcome's scale
 OUTCOME_SIZES = np.array([0.12, 0.25, 0.5, 1.0])
 PROPENSITY_SIZES = np.array([0.03, 0.06, 0.12, 0.24])
+AVERAGE_SIZES = np.array([0.25, 0.5, 1.0, 2.0])  # of the average effect, in the same units
 EFFECT_COLUMNS = np.array([3.0, 10.0, 30.0])  # how many columns may matter
 OUTCOME_COLUMNS = np.array([1.0, 3.0, 10.0, 30.0])
 

@@ -25,8 +25,12 @@ ROUNDS_ON, ROUNDS_ANEW = 4, 7  # going on from a first stage, and starting anew
 # sampling noise and how much more where they are privacy noise, and more where columns are half chosen; and which parts
 # of other variances join them.
 TERMS, NOISY_TERMS, SELECTION = 0.35, 1.0, 13.0
-CONSTANT, NOISY_CONSTANT, OFF_CENTRE = 2.0, 4.0, 0.1
+CONSTANT, NOISY_CONSTANT = 2.0, 4.0
 BEYOND, PRODUCTS = 1.0, 0.45
+
+
+CONFOUNDING = 4.0  # how much more confounding is left than if columns mattered to treatment and outcome independently
+OFF_CENTRE = 0.05  # the part of the effect's unseen variance that may be in its average
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,15 +53,16 @@ class Moments:
         rows = _effect_rows(problem, mechanisms)
         on = problem.start is not None
         state = self._on(problem, rows, mu, name) if on else self._anew(problem, rows, mechanisms, mu, name)
-        return _model(state, state.beliefs[0], problem.start.confounding if on else 0.0)
+        return _model(state, _doubted(state, problem.start.confounding) if on else state.beliefs[0])
 
     def _on(self, problem: Problem, rows: MomentRows, mu: float, name: str) -> State:
         state = _continued(problem, problem.start)
         rounds = self.rounds or ROUNDS_ON
         for number in range(rounds):
-            state = deepened(state)
-            rows.describe(state.basis)
             spent, label, left = mu / math.sqrt(rounds), f"{name}: round {number + 1}", rounds - number
+            if left > 1:  # what joins in the last round could not be set right
+                state = deepened(state)
+            rows.describe(state.basis)
             state = played(state, rows, spent, label, rules.LATE, two_valued=problem.two_valued, left=left)
         return state
 
@@ -110,13 +115,21 @@ def _from_offset(problem: Problem, mechanisms: Mechanisms, mu: float, signal: fl
     return State(problem.n, basis, error, (block,), Sizes.prior(offset.score_scale, 0.4))
 
 
-def _model(state: State, belief: Belief, confounding: float) -> MomentsModel:
+def _doubted(state: State, confounding: float) -> Belief:
+    """What is believed in the end: confounding that the first stage left, and effects that vary unseen, the more where
+    people are comparable, both of which no look at the average resolves."""
+    (block,), unseen = state.blocks, float(state.beliefs[0].variance[1:].sum())
+    unresolved = CONFOUNDING * confounding + OFF_CENTRE * unseen
+    return state.belief(block, dataclasses.replace(block.evidence, unresolved=unresolved))
+
+
+def _model(state: State, belief: Belief) -> MomentsModel:
     basis, gram = state.basis, state.blocks[0].evidence.gram
     used = [max(degree for term in basis.terms for j, degree in term if j == column) for column in range(basis.width)]
     noisy = _noisy(belief.variance, state.sampling(state.blocks[0]))
     variances = belief.variance * _widened(belief, noisy)
     constant = (CONSTANT + NOISY_CONSTANT * noisy[0]) * belief.variance[0]
-    variances[0] = constant + OFF_CENTRE * variances[1:].sum() + confounding
+    variances[0] = constant
     polynomials = [matrix[: k + 1, : k + 1] for matrix, k in zip(basis.polynomials, used, strict=True)]
     return MomentsModel(
         means=basis.means.tolist(),
