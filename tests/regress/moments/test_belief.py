@@ -3,6 +3,7 @@ import itertools
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 from dpcate.regress.moments.belief import LAWS, UNRELATED, Evidence, Gram, Observation, Prior, fallen, falling
 
@@ -50,6 +51,39 @@ def test_the_posterior_is_that_of_brute_force(seed, favour):
     np.testing.assert_allclose(belief.mean, mean, atol=1e-9)
     np.testing.assert_allclose(belief.variance, variance, atol=1e-9)
     np.testing.assert_allclose([belief.matters[(0,)], belief.matters[(1,)]], included, atol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_how_large_an_average_is_is_averaged_over(seed):
+    """Against integration: a mixture of normals around the centre, seen with noise that looks alone do not end."""
+    rng = np.random.default_rng(seed)
+    sizes, seen, noise, unresolved = (
+        np.array([0.1, 0.5, 2.0]),
+        rng.normal() * 2,
+        rng.uniform(0.05, 2),
+        rng.uniform(0, 2),
+    )
+    prior = dataclasses.replace(PRIOR, variance=sizes**2)
+    looks = tuple(Observation(np.r_[seen, 0, 0, 0], np.zeros(4), np.r_[0.5 / noise, 1, 1, 1]) for _ in range(2))
+    belief = Evidence(prior, looks, unresolved=unresolved).belief(TERMS, 0.02)
+    grid = np.linspace(-12, 13, 200_001)
+    density = norm.pdf(grid[:, None], PRIOR.centre, sizes).sum(axis=1)
+    density *= norm.pdf(seen, grid, np.sqrt(noise + 0.02 + unresolved))
+    mean = (grid * density).sum() / density.sum()
+    assert belief.mean[0] == pytest.approx(mean, abs=1e-6)
+    assert belief.variance[0] == pytest.approx(((grid - mean) ** 2 * density).sum() / density.sum(), abs=1e-6)
+
+
+def test_a_constant_gets_stale_as_terms_move():
+    """Where columns are not centred, a look at other coefficients saw another constant: the later look counts."""
+    early = Observation(np.array([2.0, 3.0, 0.0, 0.0]), np.zeros(4), np.full(4, 100.0))
+    late = Observation(np.array([-3.0, 0.0, 0.0, 0.0]), np.array([2.0, 3.0, 0.0, 0.0]), np.full(4, 100.0))
+    prior = dataclasses.replace(PRIOR, variance=100.0)
+    centred, uncentred = (Evidence(prior, (early, late)).belief(TERMS, 0.0, error) for error in (0.0, 1.0))
+    assert centred.mean[0] == pytest.approx(0.5, abs=0.01)
+    assert uncentred.mean[0] == pytest.approx(-1.0, abs=0.05)
+    assert uncentred.variance[0] == pytest.approx(0.01, rel=0.05)
+    assert centred.variance[0] == pytest.approx(0.005, rel=0.05)
 
 
 @pytest.mark.parametrize("seed", range(20))

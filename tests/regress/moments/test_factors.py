@@ -1,4 +1,7 @@
-"""What intervals add for noise and for columns half chosen, and what squares of columns are expected to be."""
+"""What intervals add for noise, for columns half chosen and for what is unseen, and what squares of columns are."""
+
+import dataclasses
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -7,8 +10,26 @@ from scipy.stats import norm
 
 from dpcate.models.basis import Basis
 from dpcate.regress.columns import LARGEST_SQUARE, cut_square
-from dpcate.regress.moments.belief import Belief
-from dpcate.regress.moments.stage import NOISY_TERMS, SELECTION, TERMS, _missing_products, _noisy, _widened
+from dpcate.regress.moments.belief import Evidence, Observation, Prior
+from dpcate.regress.moments.rounds import Block, State
+from dpcate.regress.moments.stage import (
+    CONFOUNDING,
+    CONSTANT,
+    NOISY_CONSTANT,
+    OFF_CENTRE,
+    OTHER_REASONS,
+    SELECTION,
+    TERMS,
+    UNEVEN,
+    UNRESOLVED,
+    Unseen,
+    _constant,
+    _missing_products,
+    _model,
+    _unseen,
+    _widened,
+)
+from dpcate.regress.sizes import Sizes
 
 
 @pytest.mark.parametrize("variance", [1e-3, 0.3, 1.0, 4.0, 60.0])
@@ -18,28 +39,63 @@ def test_cut_squares_are_what_integration_says(variance):
     assert cut_square(np.array([variance]))[0] == pytest.approx(within + LARGEST_SQUARE * 2 * norm.sf(edge, scale=sd))
 
 
-def widened(means, variances, noisy):
-    return _widened(Belief(np.array([9.0, *means]), np.array([9.0, *variances]), np.ones((1, 1, 1)), None), noisy)
+TERM_COLUMNS = ((), ((0, 1),), ((1, 1),), ((2, 1),))
 
 
-def test_selection_is_largest_where_half_is_known():
-    def factor(mean):
-        return widened([mean], [1.0], np.zeros(2))
-
-    assert factor(1.0) == pytest.approx(TERMS + SELECTION / 4)
-    assert factor(0.0) == TERMS
-    assert factor(10.0) < factor(3.0) < factor(1.0)
+def seen(means, precision=1e4):
+    """What is believed of a constant and three columns after one look, whose columns are few and of size 1."""
+    prior = Prior(0.0, 100.0, np.array([1.0]), np.array([1.0]), 3)
+    return Evidence(prior, (Observation(np.array(means), np.zeros(4), np.full(4, precision)),))
 
 
-def test_noise_widens_what_was_found():
-    means, variances = [3e6, 4e6], [1.0, 3.0]
-    assert widened(means, variances, np.array([0.0, 1.0, 1.0])) == pytest.approx(TERMS + NOISY_TERMS)
-    assert widened(means, variances, np.array([1.0, 1.0, 0.0])) == pytest.approx(TERMS + NOISY_TERMS / 4)
-    assert widened([0.0, 0.0], variances, np.ones(3)) == TERMS
+def widened(means, variances):
+    belief = seen([0.0, *means]).belief(TERM_COLUMNS, 0.0)
+    return _widened(dataclasses.replace(belief, mean=np.array([9.0, *means]), variance=np.array([9.0, *variances])))
 
 
-def test_noise_is_what_rows_alone_would_not_leave():
-    assert _noisy(np.array([0.5, 1.0, 4.0]), 1.0).tolist() == [0.0, 0.0, 0.75]
+def test_selection_is_largest_where_half_is_known_and_grows_with_the_columns_that_matter():
+    half = np.sqrt(0.5)
+    assert widened([1.0, 1.0, 0.0], [1.0, 1.0, 0.0]) == pytest.approx(TERMS + SELECTION / 4, rel=0.02)
+    assert widened([1.0, 1.0, 1.0], [1.0, 1.0, 1.0]) == pytest.approx(TERMS + 2 * SELECTION / 4, rel=0.02)
+    assert widened([1.0, 0.0, 0.0], [1.0, 0.0, 0.0]) == pytest.approx(TERMS, abs=0.15)
+    assert widened([0.0, 0.0, 0.0], [1.0, 1.0, 1.0]) == TERMS
+    assert widened([3.0, 3.0, 0.0], [1.0, 1.0, 1.0]) < widened([half, half, half], [0.5, 0.5, 0.5])
+
+
+def state(means=(0.0, 0.0, 0.0, 0.0), precision=25.0, scales=(1.0, 1.0)):
+    basis = Basis.additive(np.full(3, 0.5), np.full(3, 0.29), 1, 1)
+    sizes = Sizes(np.array(scales), np.full(2, 0.1), np.array(scales), np.full(2, 0.5))
+    return State(1000.0, basis, 0.0, (Block(seen(means, precision), 0.25, np.ones(2), 1.0),), sizes)
+
+
+def test_what_rows_alone_would_not_leave_in_the_constant_counts_for_more():
+    """sampling is 1/(1000·0.25²) = 0.016: of a variance of 0.04 + 0.016 that is two sevenths."""
+    known, hidden = state(precision=1e12), state()
+    assert known.sampling(known.blocks[0]) == pytest.approx(0.016)
+    assert _constant(known) == pytest.approx(CONSTANT * 0.016, rel=1e-3)
+    assert _constant(hidden) == pytest.approx((CONSTANT + NOISY_CONSTANT * 5 / 7) * 0.056, rel=1e-3)
+
+
+@pytest.mark.parametrize(("treated_scale", "expected"), [(0.5, 0.0), (1.05, 0.0), (2.0, 4.0 - 1 - OTHER_REASONS)])
+def test_effects_vary_unseen_where_residuals_of_the_treated_vary_more(treated_scale, expected):
+    """Scales of scores are those of outcomes times what a unit of outcome does to a score, arm by arm."""
+    start = SimpleNamespace(treated=0.2, confounding=0.3)
+    problem = SimpleNamespace(start=start, multiplier=0.5)
+    counted = state(scales=(1.0 * 0.2, treated_scale * 0.8))
+    unseen = _unseen(counted, problem)
+    assert unseen.elsewhere == pytest.approx(expected)
+    unknown = counted.beliefs[0].variance[1:].sum()
+    assert unseen.average == pytest.approx(CONFOUNDING * 0.3 + OFF_CENTRE * unknown)
+
+
+def test_what_is_unseen_shrinks_the_average_and_widens_the_interval():
+    counted = state(means=(2.0, 1.0, 0.0, 0.0))
+    plain, doubted = _model(counted, Unseen()), _model(counted, Unseen(average=50.0, elsewhere=3.0))
+    assert plain.coefficients[0] == pytest.approx(2.0, abs=0.01)
+    assert doubted.coefficients[0] == pytest.approx(2.0 * 100 / 150, abs=0.01)
+    assert doubted.coefficients[1:] == plain.coefficients[1:]
+    assert doubted.variances[0] == pytest.approx(plain.variances[0] + UNRESOLVED * 50.0)
+    assert doubted.truncation_variance == pytest.approx(plain.truncation_variance + UNEVEN * 3.0)
 
 
 def test_missing_products_are_those_of_pairs_that_the_basis_lacks():

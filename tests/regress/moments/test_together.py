@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from dpcate.models.basis import Basis
+from dpcate.regress.moments import rules
 from dpcate.regress.moments.together import _start
 from dpcate.regress.sizes import Place
 
@@ -15,6 +16,6 @@ def test_an_average_effect_is_shrunk_by_what_the_scale_may_be(scale, doubt, allo
     basis, before = Basis.additive(np.full(2, 0.5), np.full(2, 0.29), 1, 1), Place.prior(0.0, 70.0)
     assert before.scale == pytest.approx(10.0)
     outcome, effect = _start(100.0, basis, 0.1, before, Place(30.0, 1.0, scale, doubt), 0.5).blocks
-    assert effect.evidence.prior.variance == pytest.approx(allowed**2)
+    np.testing.assert_allclose(effect.evidence.prior.variance, (allowed * rules.AVERAGE_SIZES) ** 2)
     assert effect.evidence.prior.sizes.max() <= scale
     assert outcome.evidence.prior.variance == pytest.approx((1.0 + 0.1 * scale) ** 2)

@@ -138,8 +138,10 @@ class Evidence:
         stale = mean_error**2 * ((start - belief.mean)[:, 1:] ** 2).sum(axis=1)
         fresh = precisions[:, 0] / (1 + precisions[:, 0] * stale)
         seen, noise = _combined((step + start)[:, 0], fresh)
-        belief.mean[0], belief.variance[0] = self._constant(float(seen), float(noise) + sampling + self.unresolved)
-        return belief
+        mean, variance = self._constant(float(seen), float(noise) + sampling + self.unresolved)
+        return dataclasses.replace(
+            belief, mean=np.r_[mean, belief.mean[1:]], variance=np.r_[variance, belief.variance[1:]]
+        )
 
     def _constant(self, seen: float, noise: float) -> tuple[float, float]:
         """Its posterior mean and variance, averaged over how large it may be by the evidence."""

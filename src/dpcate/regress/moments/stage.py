@@ -21,16 +21,15 @@ from dpcate.regress.sizes import Sizes
 
 CONSTANT_SHARE = 0.06  # of μ², for the constant before the rounds
 ROUNDS_ON, ROUNDS_ANEW = 4, 7  # going on from a first stage, and starting anew
-# What intervals take on tuning trials: by what variances are multiplied, of terms and of the constant, where they are
-# sampling noise and how much more where they are privacy noise, and more where columns are half chosen; and which parts
-# of other variances join them.
-TERMS, NOISY_TERMS, SELECTION = 0.35, 1.0, 13.0
-CONSTANT, NOISY_CONSTANT = 2.0, 4.0
-BEYOND, PRODUCTS = 1.0, 0.45
-
-
-CONFOUNDING = 4.0  # how much more confounding is left than if columns mattered to treatment and outcome independently
-OFF_CENTRE = 0.05  # the part of the effect's unseen variance that may be in its average
+CONFOUNDING = 2.0  # how much more confounding is left than if columns mattered to treatment and outcome independently
+OFF_CENTRE = 0.2  # the part of the effect's unseen variance that may be in its average
+# What intervals take: by what variances are multiplied, of the constant (where it is sampling noise, and how much more
+# where it is privacy noise) and of terms (and how much more where columns are half chosen, for each further one that
+# seems to matter); and which parts of other variances join them.
+CONSTANT, NOISY_CONSTANT, UNRESOLVED = 3.1, 3.5, 0.2
+TERMS, SELECTION = 0.45, 4.7
+BEYOND, PRODUCTS, UNEVEN = 1.0, 0.28, 1.4
+OTHER_REASONS = 0.18  # by how much residuals of the treated may vary more than those of controls, though effects do not
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +52,7 @@ class Moments:
         rows = _effect_rows(problem, mechanisms)
         on = problem.start is not None
         state = self._on(problem, rows, mu, name) if on else self._anew(problem, rows, mechanisms, mu, name)
-        return _model(state, _doubted(state, problem.start.confounding) if on else state.beliefs[0])
+        return _model(state, _unseen(state, problem) if on else Unseen())
 
     def _on(self, problem: Problem, rows: MomentRows, mu: float, name: str) -> State:
         state = _continued(problem, problem.start)
@@ -96,10 +95,15 @@ def _effect_rows(problem: Problem, mechanisms: Mechanisms) -> MomentRows:
 
 def _continued(problem: Problem, start: EffectStart) -> State:
     """The effect's block of the first stage; its residuals, times what a unit of outcome does to a score."""
-    factor = 2 * problem.multiplier * np.array([start.treated, 1 - start.treated])
+    factor = _score_units(problem, start)
     sizes = Sizes(start.sizes.scale * factor, np.full(2, 0.4), start.sizes.reach * factor, start.sizes.share)
     block = dataclasses.replace(start.block, curvature=problem.curvature, pull=np.ones(2))
     return State(problem.n, start.basis, start.mean_error, (block,), sizes)
+
+
+def _score_units(problem: Problem, start: EffectStart) -> np.ndarray:
+    """By arm, what a unit of outcome does to a score."""
+    return 2 * problem.multiplier * np.array([start.treated, 1 - start.treated])
 
 
 def _from_offset(problem: Problem, mechanisms: Mechanisms, mu: float, signal: float, name: str) -> State:
@@ -115,22 +119,34 @@ def _from_offset(problem: Problem, mechanisms: Mechanisms, mu: float, signal: fl
     return State(problem.n, basis, error, (block,), Sizes.prior(offset.score_scale, 0.4))
 
 
-def _doubted(state: State, confounding: float) -> Belief:
-    """What is believed in the end: confounding that the first stage left, and effects that vary unseen, the more where
-    people are comparable, both of which no look at the average resolves."""
-    (block,), unseen = state.blocks, float(state.beliefs[0].variance[1:].sum())
-    unresolved = CONFOUNDING * confounding + OFF_CENTRE * unseen
-    return state.belief(block, dataclasses.replace(block.evidence, unresolved=unresolved))
+@dataclass(frozen=True)
+class Unseen:
+    """Variances of what no look at the effect resolves: of what is wrong with its average, and of effects that vary
+    where the basis does not."""
+
+    average: float = 0.0
+    elsewhere: float = 0.0
 
 
-def _model(state: State, belief: Belief) -> MomentsModel:
-    basis, gram = state.basis, state.blocks[0].evidence.gram
+def _unseen(state: State, problem: Problem) -> Unseen:
+    """Confounding that the first stage left, and effects that vary unseen, the more where people are comparable, are in
+    the average; where effects vary unseen, residuals of the treated vary more than those of controls."""
+    unknown = float(state.beliefs[0].variance[1:].sum())
+    control, treated = (state.sizes.scale / _score_units(problem, problem.start)) ** 2
+    return Unseen(
+        average=CONFOUNDING * problem.start.confounding + OFF_CENTRE * unknown,
+        elsewhere=float(max(treated - (1 + OTHER_REASONS) * control, 0.0)),
+    )
+
+
+def _model(state: State, unseen: Unseen) -> MomentsModel:
+    (block,), basis = state.blocks, state.basis
+    belief = state.belief(block, dataclasses.replace(block.evidence, unresolved=unseen.average))
     used = [max(degree for term in basis.terms for j, degree in term if j == column) for column in range(basis.width)]
-    noisy = _noisy(belief.variance, state.sampling(state.blocks[0]))
-    variances = belief.variance * _widened(belief, noisy)
-    constant = (CONSTANT + NOISY_CONSTANT * noisy[0]) * belief.variance[0]
-    variances[0] = constant
     polynomials = [matrix[: k + 1, : k + 1] for matrix, k in zip(basis.polynomials, used, strict=True)]
+    variances = belief.variance * _widened(belief)
+    variances[0] = _constant(state) + UNRESOLVED * unseen.average
+    gram, missing = block.evidence.gram, _missing_products(basis, belief.mean)
     return MomentsModel(
         means=basis.means.tolist(),
         sds=basis.sds.tolist(),
@@ -140,21 +156,24 @@ def _model(state: State, belief: Belief) -> MomentsModel:
         variances=variances.tolist(),
         correlated=[] if gram is None else gram.chosen.tolist(),
         correlation=[] if belief.correlation is None else belief.correlation.tolist(),
-        truncation_variance=BEYOND * belief.beyond + PRODUCTS * _missing_products(basis, belief.mean),
+        truncation_variance=BEYOND * belief.beyond + PRODUCTS * missing + UNEVEN * unseen.elsewhere,
     )
 
 
-def _noisy(variance: np.ndarray, sampling: float) -> np.ndarray:
-    """The part of each variance that rows alone would not leave."""
-    return np.maximum(1 - sampling / variance, 0.0)
+def _constant(state: State) -> float:
+    """The constant's variance, as far as looks resolve it; what rows alone would not leave counts for more."""
+    variance = float(state.beliefs[0].variance[0])
+    noisy = max(1 - state.sampling(state.blocks[0]) / variance, 0.0)
+    return (CONSTANT + NOISY_CONSTANT * noisy) * variance
 
 
-def _widened(belief: Belief, noisy: np.ndarray) -> float:
-    """What multiplies the variances of terms: more where what was found is noisy, and most where half of the energy is
-    known, so that columns are half chosen."""
-    known, variance = float((belief.mean[1:] ** 2).sum()), belief.variance[1:]
-    found, noise = known / (known + float(variance.sum())), float(np.average(noisy[1:], weights=variance))
-    return TERMS + NOISY_TERMS * found * noise + SELECTION * found * (1 - found)
+def _widened(belief: Belief) -> float:
+    """What multiplies the variances of terms: most where half of the energy is known, so that columns are half chosen,
+    and the more of them seem to matter."""
+    known, unknown = float((belief.mean[1:] ** 2).sum()), float(belief.variance[1:].sum())
+    found = known / (known + unknown)
+    columns = sum(chance for group, chance in belief.matters.items() if len(group) == 1)
+    return TERMS + SELECTION * found * (1 - found) * max(columns - 1, 0.0)
 
 
 def _missing_products(basis: Basis, mean: np.ndarray) -> float:

@@ -187,7 +187,9 @@ def _start(n: float, basis: Basis, error: float, before: Place, place: Place, tr
     outcome = Prior(
         0.0, (place.doubt + 0.1 * scale) ** 2, size * rules.OUTCOME_SIZES, rules.OUTCOME_COLUMNS, basis.width
     )
-    effect = Prior(0.0, (largest * rules.AVERAGE_SIZES) ** 2, size * rules.EFFECT_SIZES, rules.EFFECT_COLUMNS, basis.width)
+    effect = Prior(
+        0.0, (largest * rules.AVERAGE_SIZES) ** 2, size * rules.EFFECT_SIZES, rules.EFFECT_COLUMNS, basis.width
+    )
     blocks = (
         Block(Evidence(outcome), 1.0, np.ones(2), OUTCOME_IMPORTANCE),
         Block(Evidence(effect), 2 * treated * (1 - treated), 4 * by_arm, 1.0),
