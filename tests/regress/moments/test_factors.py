@@ -80,12 +80,12 @@ def test_what_rows_alone_would_not_leave_in_the_constant_counts_for_more():
 def test_effects_vary_unseen_where_residuals_of_the_treated_vary_more(treated_scale, expected):
     """Scales of scores are those of outcomes times what a unit of outcome does to a score, arm by arm."""
     start = SimpleNamespace(treated=0.2, confounding=0.3)
-    problem = SimpleNamespace(start=start, multiplier=0.5)
+    problem = SimpleNamespace(start=start, curvature=0.16)
     counted = state(scales=(1.0 * 0.2, treated_scale * 0.8))
     unseen = _unseen(counted, problem)
     assert unseen.elsewhere == pytest.approx(expected)
     unknown = counted.beliefs[0].variance[1:].sum()
-    assert unseen.average == pytest.approx(CONFOUNDING * 0.3 + OFF_CENTRE * unknown)
+    assert unseen.average == pytest.approx(CONFOUNDING * 0.3 + OFF_CENTRE * unknown / 0.16**2)
 
 
 def test_what_is_unseen_shrinks_the_average_and_widens_the_interval():

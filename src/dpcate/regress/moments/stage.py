@@ -22,13 +22,13 @@ from dpcate.regress.sizes import Sizes
 CONSTANT_SHARE = 0.06  # of μ², for the constant before the rounds
 ROUNDS_ON, ROUNDS_ANEW = 4, 7  # going on from a first stage, and starting anew
 CONFOUNDING = 2.0  # how much more confounding is left than if columns mattered to treatment and outcome independently
-OFF_CENTRE = 0.2  # the part of the effect's unseen variance that may be in its average
+OFF_CENTRE = 0.005  # the part of the effect's unseen variance that is in its average, times the square of the overlap
 # What intervals take: by what variances are multiplied, of the constant (where it is sampling noise, and how much more
 # where it is privacy noise) and of terms (and how much more where columns are half chosen, for each further one that
 # seems to matter); and which parts of other variances join them.
-CONSTANT, NOISY_CONSTANT, UNRESOLVED = 3.1, 3.5, 0.2
-TERMS, SELECTION = 0.45, 4.7
-BEYOND, PRODUCTS, UNEVEN = 1.0, 0.28, 1.4
+CONSTANT, NOISY_CONSTANT, UNRESOLVED = 3.4, 4.0, 0.12
+TERMS, SELECTION = 0.45, 4.2
+BEYOND, PRODUCTS, UNEVEN = 1.0, 0.32, 1.2
 OTHER_REASONS = 0.18  # by how much residuals of the treated may vary more than those of controls, though effects do not
 
 
@@ -102,8 +102,8 @@ def _continued(problem: Problem, start: EffectStart) -> State:
 
 
 def _score_units(problem: Problem, start: EffectStart) -> np.ndarray:
-    """By arm, what a unit of outcome does to a score."""
-    return 2 * problem.multiplier * np.array([start.treated, 1 - start.treated])
+    """By arm, what a unit of outcome does to a score: λ/(1 − π) and λ/π."""
+    return problem.curvature / np.array([1 - start.treated, start.treated])
 
 
 def _from_offset(problem: Problem, mechanisms: Mechanisms, mu: float, signal: float, name: str) -> State:
@@ -129,12 +129,13 @@ class Unseen:
 
 
 def _unseen(state: State, problem: Problem) -> Unseen:
-    """Confounding that the first stage left, and effects that vary unseen, the more where people are comparable, are in
-    the average; where effects vary unseen, residuals of the treated vary more than those of controls."""
+    """In the average: confounding that the first stage left, and effects that vary unseen, which weigh most where people
+    are comparable. And where effects vary unseen, residuals of the treated vary more than those of controls."""
     unknown = float(state.beliefs[0].variance[1:].sum())
+    overlap = problem.start.treated * (1 - problem.start.treated)
     control, treated = (state.sizes.scale / _score_units(problem, problem.start)) ** 2
     return Unseen(
-        average=CONFOUNDING * problem.start.confounding + OFF_CENTRE * unknown,
+        average=CONFOUNDING * problem.start.confounding + OFF_CENTRE * unknown / overlap**2,
         elsewhere=float(max(treated - (1 + OTHER_REASONS) * control, 0.0)),
     )
 
