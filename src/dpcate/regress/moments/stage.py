@@ -129,8 +129,8 @@ class Unseen:
 
 
 def _unseen(state: State, problem: Problem) -> Unseen:
-    """In the average: confounding that the first stage left, and effects that vary unseen, which weigh most where people
-    are comparable. And where effects vary unseen, residuals of the treated vary more than those of controls."""
+    """In the average: confounding that the first stage left, and effects that vary unseen, which weigh most where
+    people are comparable. And where effects vary unseen, residuals of the treated vary more than those of controls."""
     unknown = float(state.beliefs[0].variance[1:].sum())
     overlap = problem.start.treated * (1 - problem.start.treated)
     control, treated = (state.sizes.scale / _score_units(problem, problem.start)) ** 2
