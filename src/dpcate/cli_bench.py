@@ -76,20 +76,46 @@ def tuning(repetitions: Annotated[int, typer.Option(help="Random problems per ce
 def moments(
     seeds: Annotated[int, typer.Option(min=1, help="Random trials per cell.")] = 16,
     first_seed: Annotated[int, typer.Option(min=0, help="Rules were chosen on seeds 0 to 95.")] = 0,
+    clinic: Annotated[bool, typer.Option("--clinic", help="Trials on columns like those of a clinic.")] = False,
     held_out: Annotated[bool, typer.Option("--held-out", help="Trials that no rule was chosen on.")] = False,
     figure: Annotated[Path | None, typer.Option(help="Also draw the figure of docs/moments.md here.")] = None,
 ) -> None:
     """The default on the random trials that its rules were chosen on, or on held-out ones."""
     from dpcate.bench.moments import compare_cells, draw_curves
 
+    if clinic and held_out:
+        raise InputError("--clinic and --held-out are different trials: ask for one")
+    trials = "clinic" if clinic else "held-out" if held_out else "tuning"
+
     if figure is not None:
         draw_curves(figure, seed=7100)
     print("rows,columns,epsilon,typical_error,quadratic_error,coverage,width_over_error")
-    for cell in compare_cells(range(first_seed, first_seed + seeds), held_out=held_out):
+    for cell in compare_cells(range(first_seed, first_seed + seeds), trials):
         numbers = (cell.typical, cell.quadratic, cell.coverage, cell.width)
         print(
             cell.rows, cell.columns, f"{cell.epsilon:g}", *(f"{number:.3f}" for number in numbers), sep=",", flush=True
         )
+
+
+@app.command()
+def published(
+    seeds: Annotated[int, typer.Option(min=1, help="Repetitions per cell.")] = 20,
+    first_seed: Annotated[int, typer.Option(min=0, help="docs/protocol.md lists the seeds that were looked at.")] = 0,
+    only: Annotated[list[str] | None, typer.Option(metavar="DATA", help="These data only; can be repeated.")] = None,
+    quiet: Quiet = False,
+) -> None:
+    """The default's errors, coverage and widths on published data and on effects with jumps. Needs 'peers'."""
+    from dpcate.bench.published import EPSILONS, SOURCES, measure
+
+    unknown = [name for name in only or () if name not in SOURCES]
+    if unknown:
+        raise InputError(f"no data '{unknown[0]}'; there are {', '.join(SOURCES)}")
+    with progress_bar(quiet) as report:
+        cells = list(measure(range(first_seed, first_seed + seeds), only or SOURCES, EPSILONS, report))
+    print("data,epsilon,error,best_constant,coverage,width_over_error")
+    for cell in cells:
+        numbers = (cell.error, cell.constant, cell.coverage, cell.width)
+        print(f'"{cell.data}"', f"{cell.epsilon:g}", *(f"{number:.3f}" for number in numbers), sep=",")
 
 
 @app.command()

@@ -8,7 +8,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from dpcate import PrivateCATE, datasets
-from dpcate.bench.problems import held_out_trial, tuning_trial
+from dpcate.bench.clinic import clinic_trial
+from dpcate.bench.problems import Trial, held_out_trial, tuning_trial
 from dpcate.files import write_atomically
 from dpcate.plots import picture
 
@@ -16,6 +17,8 @@ CELLS = (
     (3000, 2, 0.1), (3000, 2, 0.5), (3000, 5, 1.0), (3000, 30, 0.1), (3000, 30, 0.5), (3000, 30, 1.0), (3000, 30, 5.0),
     (4000, 60, 1.0), (10_000, 10, 0.5), (10_000, 30, 2.0),
 )  # fmt: skip
+CLINIC_CELLS = tuple((4400, 79, epsilon) for epsilon in (0.1, 0.5, 1.0, 5.0, 10.0))
+TRIALS = {"tuning": (tuning_trial, CELLS), "clinic": (clinic_trial, CLINIC_CELLS), "held-out": (held_out_trial, CELLS)}
 DELTA = 1e-5
 
 
@@ -32,9 +35,10 @@ class CellResult:
     width: float
 
 
-def compare_cells(seeds: range, *, held_out: bool) -> Iterator[CellResult]:
-    for rows, columns, epsilon in CELLS:
-        runs = np.array([_run(seed, rows, columns, epsilon, held_out) for seed in seeds])
+def compare_cells(seeds: range, trials: str) -> Iterator[CellResult]:
+    make, cells = TRIALS[trials]
+    for rows, columns, epsilon in cells:
+        runs = np.array([_run(make(seed, rows, columns), seed, epsilon) for seed in seeds])
         error, covered, width = runs.T
         quadratic = float(np.sqrt(np.mean(error**2)))
         typical = float(np.exp(np.log(error).mean()))
@@ -43,8 +47,7 @@ def compare_cells(seeds: range, *, held_out: bool) -> Iterator[CellResult]:
         )
 
 
-def _run(seed: int, rows: int, columns: int, epsilon: float, held_out: bool) -> tuple[float, float, float]:
-    trial = (held_out_trial if held_out else tuning_trial)(seed, rows, columns)
+def _run(trial: Trial, seed: int, epsilon: float) -> tuple[float, float, float]:
     model = PrivateCATE(trial.schema, epsilon=epsilon, delta=DELTA, random_state=1000 + seed).fit(
         trial.Y, trial.T, X=trial.X
     )

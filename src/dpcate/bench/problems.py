@@ -47,7 +47,7 @@ def tuning_trial(seed: int, n: int, width: int) -> Trial:
     logit = _sum_of_curves(rng, x, _chosen(rng, width, 20), rng.uniform(0.2, 1)).sum(axis=1)
     if rng.random() < 0.7:
         common = base @ rng.binomial(1, rng.uniform(0.3, 1), len(known)).astype(float)
-        logit = logit + rng.uniform(0.1, 0.9) * rng.choice([-1, 1]) * _standardised(common)
+        logit = logit + rng.uniform(0.1, 0.9) * rng.choice([-1, 1]) * standardised(common)
     propensity = np.clip(1 / (1 + np.exp(-(logit - logit.mean() + rng.uniform(-1.6, 0.6)))), 0.03, 0.97)
     slack = np.exp(rng.uniform(np.log(0.03), np.log(3), 2))
     return _trial(
@@ -80,9 +80,9 @@ def held_out_trial(seed: int, n: int, width: int) -> Trial:
     x = _held_out_columns(rng, n + TEST_ROWS, width)
     shapes = (_wave, _tree, _threshold)
     effect = _scaled(rng, shapes[rng.integers(3)](rng, x))
-    base = np.exp(rng.uniform(np.log(0.3), np.log(3))) * _standardised(_wave(rng, x) + _tree(rng, x))
+    base = np.exp(rng.uniform(np.log(0.3), np.log(3))) * standardised(_wave(rng, x) + _tree(rng, x))
     propensity = np.clip(
-        norm.cdf(rng.uniform(0, 0.7) * _standardised(_wave(rng, x)) + rng.uniform(-0.6, 0.6)), 0.06, 0.94
+        norm.cdf(rng.uniform(0, 0.7) * standardised(_wave(rng, x)) + rng.uniform(-0.6, 0.6)), 0.06, 0.94
     )
     return _trial(rng, x, effect, base, propensity, n, rng.uniform(0, 0.4, 2))
 
@@ -105,10 +105,10 @@ def _trial(
 
 
 def _scaled(rng: np.random.Generator, effect: Array) -> Array:
-    return _standardised(effect) * np.exp(rng.uniform(np.log(0.2), np.log(3))) + rng.uniform(-3, 3)
+    return standardised(effect) * np.exp(rng.uniform(np.log(0.2), np.log(3))) + rng.uniform(-3, 3)
 
 
-def _standardised(values: Array) -> Array:
+def standardised(values: Array) -> Array:
     return (values - values.mean()) / max(values.std(), 0.05)
 
 
