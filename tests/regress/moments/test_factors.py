@@ -84,6 +84,7 @@ def test_effects_vary_unseen_where_residuals_of_the_treated_vary_more(treated_sc
     counted = state(scales=(1.0 * 0.2, treated_scale * 0.8))
     unseen = _unseen(counted, problem)
     assert unseen.elsewhere == pytest.approx(expected)
+    assert unseen.most == pytest.approx(1.0 + treated_scale**2)
     unknown = counted.beliefs[0].variance[1:].sum()
     assert unseen.average == pytest.approx(CONFOUNDING * 0.3 + OFF_CENTRE * unknown / 0.16**2)
 
@@ -96,6 +97,15 @@ def test_what_is_unseen_shrinks_the_average_and_widens_the_interval():
     assert doubted.coefficients[1:] == plain.coefficients[1:]
     assert doubted.variances[0] == pytest.approx(plain.variances[0] + UNRESOLVED * 50.0)
     assert doubted.truncation_variance == pytest.approx(plain.truncation_variance + UNEVEN * 3.0)
+
+
+def test_intervals_claim_no_larger_errors_than_residuals_hold():
+    counted = state(means=(2.0, 1.0, 0.0, 0.0))
+    free, held = _model(counted, Unseen(elsewhere=30.0)), _model(counted, Unseen(elsewhere=30.0, most=4.0))
+    assert sum(held.variances[1:]) + held.truncation_variance == pytest.approx(4.0)
+    assert held.truncation_variance / held.variances[1] == pytest.approx(free.truncation_variance / free.variances[1])
+    assert held.variances[0] == free.variances[0]
+    assert held.coefficients == free.coefficients
 
 
 def test_missing_products_are_those_of_pairs_that_the_basis_lacks():

@@ -26,9 +26,9 @@ OFF_CENTRE = 0.005  # the part of the effect's unseen variance that is in its av
 # What intervals take: by what variances are multiplied, of the constant (where it is sampling noise, and how much more
 # where it is privacy noise) and of terms (and how much more where columns are half chosen, for each further one that
 # seems to matter); and which parts of other variances join them.
-CONSTANT, NOISY_CONSTANT, UNRESOLVED = 3.4, 4.0, 0.12
-TERMS, SELECTION = 0.45, 4.2
-BEYOND, PRODUCTS, UNEVEN = 1.0, 0.32, 1.2
+CONSTANT, NOISY_CONSTANT, UNRESOLVED = 3.4, 3.2, 0.2
+TERMS, SELECTION = 0.45, 7.5
+BEYOND, PRODUCTS, UNEVEN = 0.95, 0.32, 1.2
 OTHER_REASONS = 0.18  # by how much residuals of the treated may vary more than those of controls, though effects do not
 
 
@@ -122,21 +122,24 @@ def _from_offset(problem: Problem, mechanisms: Mechanisms, mu: float, signal: fl
 @dataclass(frozen=True)
 class Unseen:
     """Variances of what no look at the effect resolves: of what is wrong with its average, and of effects that vary
-    where the basis does not."""
+    where the basis does not; and the most that the effect's error can be, apart from its average."""
 
     average: float = 0.0
     elsewhere: float = 0.0
+    most: float = math.inf
 
 
 def _unseen(state: State, problem: Problem) -> Unseen:
     """In the average: confounding that the first stage left, and effects that vary unseen, which weigh most where
-    people are comparable. And where effects vary unseen, residuals of the treated vary more than those of controls."""
+    people are comparable. Where effects vary unseen, residuals of the treated vary more than those of controls; and an
+    effect's error is the difference of the arms' errors, which residuals hold."""
     unknown = float(state.beliefs[0].variance[1:].sum())
     overlap = problem.start.treated * (1 - problem.start.treated)
     control, treated = (state.sizes.scale / _score_units(problem, problem.start)) ** 2
     return Unseen(
         average=CONFOUNDING * problem.start.confounding + OFF_CENTRE * unknown / overlap**2,
         elsewhere=float(max(treated - (1 + OTHER_REASONS) * control, 0.0)),
+        most=float(treated + control),
     )
 
 
@@ -145,9 +148,12 @@ def _model(state: State, unseen: Unseen) -> MomentsModel:
     belief = state.belief(block, dataclasses.replace(block.evidence, unresolved=unseen.average))
     used = [max(degree for term in basis.terms for j, degree in term if j == column) for column in range(basis.width)]
     polynomials = [matrix[: k + 1, : k + 1] for matrix, k in zip(basis.polynomials, used, strict=True)]
-    variances = belief.variance * _widened(belief)
+    variances, missing = belief.variance * _widened(belief), _missing_products(basis, belief.mean)
+    truncation = BEYOND * belief.beyond + PRODUCTS * missing + UNEVEN * unseen.elsewhere
+    believable = min(1.0, unseen.most / (float(variances[1:].sum()) + truncation))
+    variances *= believable
     variances[0] = _constant(state) + UNRESOLVED * unseen.average
-    gram, missing = block.evidence.gram, _missing_products(basis, belief.mean)
+    gram = block.evidence.gram
     return MomentsModel(
         means=basis.means.tolist(),
         sds=basis.sds.tolist(),
@@ -157,7 +163,7 @@ def _model(state: State, unseen: Unseen) -> MomentsModel:
         variances=variances.tolist(),
         correlated=[] if gram is None else gram.chosen.tolist(),
         correlation=[] if belief.correlation is None else belief.correlation.tolist(),
-        truncation_variance=BEYOND * belief.beyond + PRODUCTS * missing + UNEVEN * unseen.elsewhere,
+        truncation_variance=believable * truncation,
     )
 
 
