@@ -74,6 +74,8 @@ MAY_DRAW = {
     "bench/dpsgd": DRAWS,
     "bench/path": DRAWS,
     "bench/problems": DRAWS,
+    "bench/clinic": DRAWS,
+    "bench/published": DRAWS,
     "bench/planner": DRAWS,
     "bench/peers/cases": DRAWS,
     "bench/paper/sources": DRAWS,
