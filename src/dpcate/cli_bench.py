@@ -109,7 +109,7 @@ def published(
 
     unknown = [name for name in only or () if name not in SOURCES]
     if unknown:
-        raise InputError(f"no data '{unknown[0]}'; there are {', '.join(SOURCES)}")
+        raise InputError(f"no data '{unknown[0]}'; there are {', '.join(map(repr, SOURCES))}")
     with progress_bar(quiet) as report:
         cells = list(measure(range(first_seed, first_seed + seeds), only or SOURCES, EPSILONS, report))
     print("data,epsilon,error,best_constant,coverage,width_over_error")

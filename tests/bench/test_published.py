@@ -4,6 +4,7 @@ from typer.testing import CliRunner
 
 from dpcate.bench.published import ASKED, SOURCES, measure, step_trial
 from dpcate.cli import app
+from dpcate.errors import InputError
 
 
 @pytest.mark.parametrize("width", [2, 10])
@@ -17,10 +18,14 @@ def test_a_step_effect_has_its_four_values(width):
 
 
 def test_cells_are_means_over_seeds():
-    quiet = lambda text, done: None  # noqa: E731
-    source = ["synthetic 1, 3000"]
-    (both,) = measure(range(2), source, [5.0], quiet)
-    (first,), (second,) = (measure(range(seed, seed + 1), source, [5.0], quiet) for seed in range(2))
+    told = []
+
+    def cell(seeds):
+        (only,) = measure(seeds, ["synthetic 1, 3000"], [5.0], lambda text, done: told.append((text, done)))
+        return only
+
+    both, first, second = cell(range(2)), cell(range(1)), cell(range(1, 2))
+    assert told == [("synthetic 1, 3000 at ε = 5", 0.0)] * 3
     assert both.error == pytest.approx((first.error + second.error) / 2)
     assert both.coverage == pytest.approx((first.coverage + second.coverage) / 2)
     assert both.width * both.error == pytest.approx((first.width * first.error + second.width * second.error) / 2)
@@ -40,5 +45,16 @@ def test_the_command_prints_a_line_per_budget_and_refuses_what_it_does_not_know(
     lines = run.output.strip().splitlines()
     assert lines[0] == "data,epsilon,error,best_constant,coverage,width_over_error"
     assert [line.split('",')[1].split(",")[0] for line in lines[1:]] == ["0.1", "0.5", "1", "5", "10"]
-    refused = CliRunner().invoke(app, ["bench", "published", "--only", "IHDP"])
-    assert refused.exit_code != 0
+
+
+@pytest.mark.parametrize(
+    ("asked", "answer"),
+    [
+        (["published", "--only", "IHDP"], "no data 'IHDP'; there are 'synthetic 1, 3000', "),
+        (["moments", "--clinic", "--held-out"], "are different trials: ask for one"),
+    ],
+)
+def test_what_cannot_be_measured_is_refused(asked, answer):
+    refused = CliRunner().invoke(app, ["bench", *asked])
+    assert isinstance(refused.exception, InputError)
+    assert answer in str(refused.exception)

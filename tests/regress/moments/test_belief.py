@@ -57,12 +57,8 @@ def test_the_posterior_is_that_of_brute_force(seed, favour):
 def test_how_large_an_average_is_is_averaged_over(seed):
     """Against integration: a mixture of normals around the centre, seen with noise that looks alone do not end."""
     rng = np.random.default_rng(seed)
-    sizes, seen, noise, unresolved = (
-        np.array([0.1, 0.5, 2.0]),
-        rng.normal() * 2,
-        rng.uniform(0.05, 2),
-        rng.uniform(0, 2),
-    )
+    sizes, seen = np.array([0.1, 0.5, 2.0]), rng.normal() * 2
+    noise, unresolved = rng.uniform(0.05, 2), rng.uniform(0, 2)
     prior = dataclasses.replace(PRIOR, variance=sizes**2)
     looks = tuple(Observation(np.r_[seen, 0, 0, 0], np.zeros(4), np.r_[0.5 / noise, 1, 1, 1]) for _ in range(2))
     belief = Evidence(prior, looks, unresolved=unresolved).belief(TERMS, 0.02)
