@@ -176,15 +176,16 @@ def test_what_lies_beyond_is_large_for_jumps_and_small_for_curves():
     degrees = np.arange(1, 9)
     jump, curve = 0.9 / degrees, 0.9 * 0.3 ** (degrees - 1)
 
-    def beyond(coefficients):
+    def beyond(coefficients, weight=1.0):
         seen = Observation(step=np.r_[0.0, coefficients], start=np.zeros(9), precision=np.full(9, 1e4))
-        return Evidence(PRIOR, (seen,)).belief(terms, 1e-4).beyond
+        return Evidence(PRIOR, (seen,)).belief(terms, 1e-4).beyond(np.full(2, weight))
 
     left = 0.81 * (np.pi**2 / 6 - (degrees**-2.0).sum())
     assert left / 3 < beyond(jump) < 3 * left
     assert beyond(curve) < left / 100
+    assert beyond(jump, weight=0.3) == pytest.approx(0.3 * beyond(jump))
 
 
 def test_a_column_of_two_values_has_nothing_beyond():
     seen = Observation(step=np.array([0.0, 1.0]), start=np.zeros(2), precision=np.full(2, 100.0))
-    assert Evidence(PRIOR, (seen,)).belief(((), ((0, 1),)), 0.01).beyond == 0.0
+    assert Evidence(PRIOR, (seen,)).belief(((), ((0, 1),)), 0.01).beyond(np.ones(2)) == 0.0

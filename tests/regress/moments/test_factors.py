@@ -10,7 +10,7 @@ from scipy.stats import norm
 
 from dpcate.models.basis import Basis
 from dpcate.regress.columns import LARGEST_SQUARE, cut_square
-from dpcate.regress.moments.belief import Evidence, Observation, Prior
+from dpcate.regress.moments.belief import FEW, Evidence, Observation, Prior
 from dpcate.regress.moments.rounds import Block, State
 from dpcate.regress.moments.stage import (
     CONFOUNDING,
@@ -18,16 +18,18 @@ from dpcate.regress.moments.stage import (
     NOISY_CONSTANT,
     OFF_CENTRE,
     OTHER_REASONS,
+    PRODUCTS,
     SELECTION,
     TERMS,
     UNEVEN,
     UNRESOLVED,
     Unseen,
     _constant,
+    _filled,
+    _half_chosen,
     _missing_products,
     _model,
     _unseen,
-    _widened,
 )
 from dpcate.regress.sizes import Sizes
 
@@ -48,18 +50,45 @@ def seen(means, precision=1e4):
     return Evidence(prior, (Observation(np.array(means), np.zeros(4), np.full(4, precision)),))
 
 
-def widened(means, variances):
+def half_chosen(means, variances):
     belief = seen([0.0, *means]).belief(TERM_COLUMNS, 0.0)
-    return _widened(dataclasses.replace(belief, mean=np.array([9.0, *means]), variance=np.array([9.0, *variances])))
+    return _half_chosen(dataclasses.replace(belief, mean=np.array([9.0, *means]), variance=np.array([9.0, *variances])))
 
 
-def test_selection_is_largest_where_half_is_known_and_grows_with_the_columns_that_matter():
-    half = np.sqrt(0.5)
-    assert widened([1.0, 1.0, 0.0], [1.0, 1.0, 0.0]) == pytest.approx(TERMS + SELECTION / 4, rel=0.02)
-    assert widened([1.0, 1.0, 1.0], [1.0, 1.0, 1.0]) == pytest.approx(TERMS + 2 * SELECTION / 4, rel=0.02)
-    assert widened([1.0, 0.0, 0.0], [1.0, 0.0, 0.0]) == pytest.approx(TERMS, abs=0.15)
-    assert widened([0.0, 0.0, 0.0], [1.0, 1.0, 1.0]) == TERMS
-    assert widened([3.0, 3.0, 0.0], [1.0, 1.0, 1.0]) < widened([half, half, half], [0.5, 0.5, 0.5])
+def test_columns_are_half_chosen_where_half_of_the_energy_is_known():
+    assert half_chosen([1.0, 1.0, 0.0], [1.0, 1.0, 0.0]) == pytest.approx(1 / 4)
+    assert half_chosen([1.0, 0.0, 0.0], [1.0, 1.0, 1.0]) == pytest.approx(3 / 16)
+    assert half_chosen([0.0, 0.0, 0.0], [1.0, 1.0, 1.0]) == 0.0
+
+
+def many(matter, precision=25.0):
+    """Eight columns of which the first few matter beyond doubt, and what is believed of each after one look."""
+    width = 8
+    basis = Basis.additive(np.full(width, 0.5), np.full(width, 0.29), 1, 1)
+    prior = Prior(0.0, 100.0, np.array([1.0]), np.array([3.0]), width)
+    means = np.r_[0.0, np.full(matter, 1.5), np.zeros(width - matter)]
+    evidence = Evidence(prior, (Observation(means, np.zeros(width + 1), np.full(width + 1, precision)),))
+    sizes = Sizes(np.ones(2), np.full(2, 0.1), np.ones(2), np.full(2, 0.5))
+    return State(1e6, basis, 0.0, (Block(evidence, 0.25, np.ones(2), 1.0),), sizes)
+
+
+@pytest.mark.parametrize("matter", [1, 2, 4, 5, 8])
+def test_intervals_widen_with_every_column_beyond_a_few_that_seems_to_matter(matter):
+    counted = many(matter)
+    belief, model = counted.beliefs[0], _model(counted, Unseen())
+    further = max(belief.columns - FEW, 0.0)
+    assert belief.columns == pytest.approx(matter, abs=0.8)
+    assert (further > 0) == (matter > FEW)
+    factor = TERMS + SELECTION * further * _half_chosen(belief)
+    assert model.variances[1:] == pytest.approx(factor * belief.variance[1:])
+    assert model.truncation_variance == pytest.approx(
+        PRODUCTS * further * _missing_products(counted.basis, belief.mean)
+    )
+
+
+def test_degrees_beyond_matter_less_where_a_column_does_not_fill_its_range():
+    sds = np.array([0.29, 0.26, 0.13, 0.026])
+    np.testing.assert_allclose(_filled(Basis.additive(np.full(4, 0.5), sds, 2, 2)), [1.0, 1.0, 0.25, 0.01])
 
 
 def state(means=(0.0, 0.0, 0.0, 0.0), precision=25.0, scales=(1.0, 1.0)):

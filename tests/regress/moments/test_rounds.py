@@ -2,7 +2,9 @@ import itertools
 
 import numpy as np
 import pytest
+from scipy.integrate import quad
 from scipy.optimize import minimize
+from scipy.stats import norm
 
 from dpcate.models.basis import Basis
 from dpcate.privacy import Accountant, Budget, Mechanisms, noise_source
@@ -63,8 +65,35 @@ def test_public_rules():
     assert rules.first_degree(100.0, 30) == 3
     assert rules.gram_terms(10.0) == 0
     assert rules.gram_terms(2000.0) > rules.gram_terms(500.0) >= rules.FEWEST_GRAM
-    assert rules.gentleness(1000, 0.01, 5.0) == 1.0
-    assert rules.gentleness(1e6, 5.0, 5.0) == pytest.approx(np.sqrt(rules.GENTLEST))
+
+
+@pytest.mark.parametrize(
+    ("ratio", "square"),
+    [
+        (0.01, rules.STERNEST),
+        (0.1, 0.5),
+        (0.15, 0.75),
+        (0.2, 1.0),
+        (0.5, 1.0),
+        (1.0, 1.0),
+        (2.0, 2.0),
+        (9.0, rules.GENTLEST),
+    ],
+)
+def test_clips_are_sterner_where_noise_drowns_all_and_gentler_where_it_is_small(ratio, square):
+    """`ratio` is √n·μ/2 over the root of the effective number of coefficients."""
+    n, effective = 2500.0, 7.0
+    mu = 2 * ratio * np.sqrt(effective / n)
+    assert rules.gentleness(n, mu, effective) == pytest.approx(np.sqrt(square))
+
+
+@pytest.mark.parametrize("error", [0.0, 0.1, 0.6])
+def test_columns_that_are_not_centred_respond_more_strongly_by_their_error_squared(error):
+    """Of a standardised column whose mean is off by a normal error b, the second moment is 1 + b²."""
+    moments = [quad(lambda z, k=k: (1 + (error * z) ** 2) ** k * norm.pdf(z), -12, 12, points=[0.0])[0] for k in (1, 2)]
+    slope = Slope.uncentred(error)
+    assert slope.value == pytest.approx(Slope().value * moments[0])
+    assert slope.variance == pytest.approx(Slope().variance + moments[1] - moments[0] ** 2)
 
 
 def test_columns_grow_once_they_surely_matter_if_they_fill_their_range():

@@ -92,12 +92,18 @@ class Belief:
         return dict(zip(self.slabs.layout.groups, self.chance.sum(axis=(0, 1)).tolist(), strict=True))
 
     @property
-    def beyond(self) -> float:
-        """What degrees beyond the terms add to a variance; an unlikely law matters less to a quantile than to that."""
+    def columns(self) -> float:
+        """How many columns seem to matter."""
+        return sum(chance for group, chance in self.matters.items() if len(group) == 1)
+
+    def beyond(self, weight: np.ndarray) -> float:
+        """What degrees beyond the terms add to a variance, each column's times its weight; an unlikely law matters less
+        to a quantile than to a variance."""
         law = np.maximum(self.chance.sum(axis=1), 1e-300)
         tail = (self.chance * self.slabs.line).sum(axis=1) / law * self.slabs.layout.beyond
         sharper = law**2 / (law**2).sum(axis=0)
-        return float((law.sum(axis=0) * (sharper * tail).sum(axis=0)).sum())
+        by_group = np.array([weight[list(group)].mean() for group in self.slabs.layout.groups])
+        return float((by_group * law.sum(axis=0) * (sharper * tail).sum(axis=0)).sum())
 
 
 @dataclass(frozen=True)
@@ -140,7 +146,9 @@ class Evidence:
         seen, noise = _combined((step + start)[:, 0], fresh)
         mean, variance = self._constant(float(seen), float(noise) + sampling + self.unresolved)
         return dataclasses.replace(
-            belief, mean=np.r_[mean, belief.mean[1:]], variance=np.r_[variance, belief.variance[1:]]
+            belief,
+            mean=np.concatenate([[mean], belief.mean[1:]]),
+            variance=np.concatenate([[variance], belief.variance[1:]]),
         )
 
     def _constant(self, seen: float, noise: float) -> tuple[float, float]:

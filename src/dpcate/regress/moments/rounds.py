@@ -42,6 +42,11 @@ class Slope:
     value: float = SLOPE
     variance: float = SLOPE_VARIANCE
 
+    @classmethod
+    def uncentred(cls, mean_error: float) -> "Slope":
+        """Before any move, of columns whose means are off by a normal error, in sds: it adds its square to them."""
+        return cls(SLOPE * (1 + mean_error**2), SLOPE_VARIANCE + 2 * mean_error**4)
+
     def seen(self, value: float, noise: float) -> "Slope":
         prior = self.variance + SLOPE_DRIFT
         posterior = self.value + (value - self.value) * prior / (prior + noise)

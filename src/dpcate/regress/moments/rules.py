@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 SIZE_SHARE = 0.08  # of a round, for the counts of residual sizes
-GENTLEST = 3.0  # how much less is clipped, at most, where sampling noise outweighs privacy noise (as a square)
+GENTLEST, STERNEST = 3.0, 0.5  # how much less and more is clipped, at most, by which noise outweighs which (as squares)
+DROWNED = 0.2  # sampling noise over privacy noise, below which more is clipped
 GRAM_SHARE = 0.07  # of a stage, for the second moment of the terms that matter
 GRAM_NOISE = 0.3  # its largest tolerated noise, as a spectral norm
 FEWEST_GRAM = 4
@@ -52,5 +53,7 @@ def gram_terms(signal: float) -> int:
 
 
 def gentleness(n: float, mu: float, effective: float) -> float:
-    """≥ 1: clip less where privacy noise is below sampling noise, since clipping biases and costs little there."""
-    return math.sqrt(float(np.clip(math.sqrt(n * mu**2 / (4 * effective)), 1.0, GENTLEST)))
+    """What multiplies clips: more than 1 where privacy noise is below sampling noise, since clipping biases and costs
+    little there; less than 1 where it drowns all else, since a bias counts for little there and noise for all."""
+    ratio = math.sqrt(n * mu**2 / (4 * effective))
+    return math.sqrt(float(np.clip(max(ratio, min(ratio / DROWNED, 1.0)), STERNEST, GENTLEST)))

@@ -11,8 +11,8 @@ from dpcate.models.basis import Basis
 from dpcate.models.moments import MomentsModel
 from dpcate.privacy import Mechanisms
 from dpcate.regress.moments import rules
-from dpcate.regress.moments.belief import Belief, Evidence, Prior
-from dpcate.regress.moments.rounds import Block, State, deepened, focused, played
+from dpcate.regress.moments.belief import FEW, Belief, Evidence, Prior
+from dpcate.regress.moments.rounds import UNIFORM, Block, Slope, State, deepened, focused, played
 from dpcate.regress.moments.rows import MomentRows
 from dpcate.regress.moments.together import EffectStart, first_basis
 from dpcate.regress.offset import private_offset
@@ -24,12 +24,12 @@ ROUNDS_ON, ROUNDS_ANEW = 4, 7  # going on from a first stage, and starting anew
 CONFOUNDING = 2.0  # how much more confounding is left than if columns mattered to treatment and outcome independently
 OFF_CENTRE = 0.005  # the part of the effect's unseen variance that is in its average, times the square of the overlap
 # What intervals take: by what variances are multiplied, of the constant (where it is sampling noise, and how much more
-# where it is privacy noise) and of terms (and how much more where columns are half chosen, for each further one that
-# seems to matter); and which parts of other variances join them.
-CONSTANT, NOISY_CONSTANT, UNRESOLVED = 3.4, 3.2, 0.2
-TERMS, SELECTION = 0.45, 7.5
-BEYOND, PRODUCTS, UNEVEN = 0.95, 0.32, 1.2
-OTHER_REASONS = 0.18  # by how much residuals of the treated may vary more than those of controls, though effects do not
+# where it is privacy noise) and of terms (and how much more where columns are half chosen); and which parts of other
+# variances join them. Of SELECTION and PRODUCTS, for each column beyond a few that seems to matter.
+CONSTANT, NOISY_CONSTANT, UNRESOLVED = 3.0, 15.0, 0.03
+TERMS, SELECTION = 0.32, 26.0
+BEYOND, PRODUCTS, UNEVEN = 1.15, 0.19, 2.5
+OTHER_REASONS = 0.2  # by how much residuals of the treated may vary more than those of controls, though effects do not
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,7 +115,7 @@ def _from_offset(problem: Problem, mechanisms: Mechanisms, mu: float, signal: fl
     prior = Prior(
         offset.value, variance, rules.trust(error) * scale * rules.EFFECT_SIZES, rules.EFFECT_COLUMNS, basis.width
     )
-    block = Block(Evidence(prior), offset.curvature, np.ones(2), 1.0)
+    block = Block(Evidence(prior), offset.curvature, np.ones(2), 1.0, Slope.uncentred(error))
     return State(problem.n, basis, error, (block,), Sizes.prior(offset.score_scale, 0.4))
 
 
@@ -148,8 +148,13 @@ def _model(state: State, unseen: Unseen) -> MomentsModel:
     belief = state.belief(block, dataclasses.replace(block.evidence, unresolved=unseen.average))
     used = [max(degree for term in basis.terms for j, degree in term if j == column) for column in range(basis.width)]
     polynomials = [matrix[: k + 1, : k + 1] for matrix, k in zip(basis.polynomials, used, strict=True)]
-    variances, missing = belief.variance * _widened(belief), _missing_products(basis, belief.mean)
-    truncation = BEYOND * belief.beyond + PRODUCTS * missing + UNEVEN * unseen.elsewhere
+    further = max(belief.columns - FEW, 0.0)
+    variances = belief.variance * (TERMS + SELECTION * further * _half_chosen(belief))
+    truncation = (
+        BEYOND * belief.beyond(_filled(basis))
+        + PRODUCTS * further * _missing_products(basis, belief.mean)
+        + UNEVEN * unseen.elsewhere
+    )
     believable = min(1.0, unseen.most / (float(variances[1:].sum()) + truncation))
     variances *= believable
     variances[0] = _constant(state) + UNRESOLVED * unseen.average
@@ -174,13 +179,16 @@ def _constant(state: State) -> float:
     return (CONSTANT + NOISY_CONSTANT * noisy) * variance
 
 
-def _widened(belief: Belief) -> float:
-    """What multiplies the variances of terms: most where half of the energy is known, so that columns are half chosen,
-    and the more of them seem to matter."""
+def _half_chosen(belief: Belief) -> float:
+    """Nothing where all of the energy is known or none, ¼ where half of it is, so that columns are half chosen."""
     known, unknown = float((belief.mean[1:] ** 2).sum()), float(belief.variance[1:].sum())
     found = known / (known + unknown)
-    columns = sum(chance for group, chance in belief.matters.items() if len(group) == 1)
-    return TERMS + SELECTION * found * (1 - found) * max(columns - 1, 0.0)
+    return found * (1 - found)
+
+
+def _filled(basis: Basis) -> np.ndarray:
+    """By column, how much degrees beyond matter: jumps within the bounds seldom lie where a narrow column lies."""
+    return np.minimum(1.0, basis.sds / UNIFORM) ** 2
 
 
 def _missing_products(basis: Basis, mean: np.ndarray) -> float:

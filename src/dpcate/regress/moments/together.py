@@ -17,7 +17,7 @@ from dpcate.privacy import Mechanisms, Neighbours
 from dpcate.regress.columns import ColumnMoments
 from dpcate.regress.moments import rules
 from dpcate.regress.moments.belief import Evidence, Prior
-from dpcate.regress.moments.rounds import Block, State, focused, played, sized
+from dpcate.regress.moments.rounds import Block, Slope, State, focused, played, sized
 from dpcate.regress.moments.rows import MomentRows
 from dpcate.regress.problem import signal
 from dpcate.regress.sizes import Place, Sizes, located, worth_locating
@@ -141,7 +141,7 @@ def _propensity(
     )  # fmt: skip
     rows.describe(basis)
     prior = Prior(0.0, 0.25**2, rules.PROPENSITY_SIZES, rules.EFFECT_COLUMNS, basis.width)
-    block = Block(Evidence(prior), 1.0, np.ones(2), 1.0)
+    block = Block(Evidence(prior), 1.0, np.ones(2), 1.0, Slope.uncentred(error))
     state = State(trial.n, basis, error, (block,), Sizes.prior(0.5, 0.1))
     each = mu * math.sqrt((1 - CONSTANTS_SHARE) / PROPENSITY_ROUNDS)
     for number in range(PROPENSITY_ROUNDS + 1):
@@ -191,8 +191,8 @@ def _start(n: float, basis: Basis, error: float, before: Place, place: Place, tr
         0.0, (largest * rules.AVERAGE_SIZES) ** 2, size * rules.EFFECT_SIZES, rules.EFFECT_COLUMNS, basis.width
     )
     blocks = (
-        Block(Evidence(outcome), 1.0, np.ones(2), OUTCOME_IMPORTANCE),
-        Block(Evidence(effect), 2 * treated * (1 - treated), 4 * by_arm, 1.0),
+        Block(Evidence(outcome), 1.0, np.ones(2), OUTCOME_IMPORTANCE, Slope.uncentred(error)),
+        Block(Evidence(effect), 2 * treated * (1 - treated), 4 * by_arm, 1.0, Slope.uncentred(error)),
     )
     return State(n, basis, error, blocks, Sizes.prior(scale, place.scale_doubt, treated))
 
