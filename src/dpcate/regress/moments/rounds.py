@@ -162,6 +162,8 @@ def played(
     mean, variance, sizes, count = believed.mean, believed.variance, state.sizes, len(state.blocks)
     effective = count if constants_only else variance.sum() ** 2 / (variance**2).sum()
     gentle = rules.gentleness(rows.n, mu, effective)
+    if two_valued or constants_only:  # clipping favours the more common value, or keeps a far constant from being seen
+        gentle = max(gentle, 1.0)
     clips = np.minimum(np.maximum(clip.residual * gentle * sizes.scale, sizes.reach), rows.limit / 2)
 
     def norm_bound(weight: np.ndarray) -> float:

@@ -22,7 +22,7 @@ from dpcate.regress.sizes import Sizes
 CONSTANT_SHARE = 0.06  # of μ², for the constant before the rounds
 ROUNDS_ON, ROUNDS_ANEW = 4, 7  # going on from a first stage, and starting anew
 CONFOUNDING = 2.0  # how much more confounding is left than if columns mattered to treatment and outcome independently
-OFF_CENTRE = 0.005  # the part of the effect's unseen variance that is in its average, times the square of the overlap
+OFF_CENTRE = 0.01  # the part of the effect's unseen variance that is in its average, times the square of the overlap
 # What intervals take: by what variances are multiplied, of the constant (where it is sampling noise, and how much more
 # where it is privacy noise) and of terms (and how much more where columns are half chosen); and which parts of other
 # variances join them. Of SELECTION and PRODUCTS, for each column beyond a few that seems to matter.
