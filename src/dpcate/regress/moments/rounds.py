@@ -44,7 +44,7 @@ class Slope:
 
     @classmethod
     def uncentred(cls, mean_error: float) -> "Slope":
-        """Before any move, of columns whose means are off by a normal error, in sds: it adds its square to them."""
+        """Before any move, of columns whose means are off by a normal error: its square adds to their second moment."""
         return cls(SLOPE * (1 + mean_error**2), SLOPE_VARIANCE + 2 * mean_error**4)
 
     def seen(self, value: float, noise: float) -> "Slope":

@@ -1,6 +1,6 @@
 """The public rules of the moments engine: functions of n·μ, the number of columns and the outcome's range alone.
 
-Every constant was chosen on random problems of our own (docs/moments.md says which), none on a published benchmark.
+Constants were chosen on random problems of our own, a few with a look at published data: docs/protocol.md says which.
 """
 
 import math

@@ -187,7 +187,7 @@ def _half_chosen(belief: Belief) -> float:
 
 
 def _filled(basis: Basis) -> np.ndarray:
-    """By column, how much degrees beyond matter: jumps within the bounds seldom lie where a narrow column lies."""
+    """By column, how much degrees beyond matter: a jump within the bounds seldom lies where a narrow column does."""
     return np.minimum(1.0, basis.sds / UNIFORM) ** 2
 
 
