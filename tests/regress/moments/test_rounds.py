@@ -209,6 +209,22 @@ def test_rounds_end_near_a_line_that_twelve_columns_hold():
     assert state.mean[0, 1:].sum() == pytest.approx(TRUE_LINE, abs=0.15)
 
 
+@pytest.mark.parametrize(
+    ("kind", "sterner"), [({}, True), ({"two_valued": True}, False), ({"constants_only": True}, False)]
+)
+def test_what_takes_two_values_and_the_first_look_at_constants_are_not_clipped_more_sternly(kind, sterner, monkeypatch):
+    """Noise is in proportion to where scores are clipped; counts see the same noise both times."""
+
+    def noise():
+        rows, state = copied_columns()
+        return played(state, rows, 0.005, "round", rules.EARLY, **kind).last.sd
+
+    ours = noise()
+    monkeypatch.setattr(rules, "STERNEST", 1.0)
+    assert (ours < 0.8 * noise()) == sterner
+    assert sterner or ours == noise()
+
+
 def test_slopes_are_learned_apart_within_and_outside_of_the_second_moment():
     steep, gram = 5.0, Gram(np.array([1, 2]), np.array([[1.0, 0.9], [0.9, 1.0]]))
     prior = Prior(0.0, 1.0, np.array([1.0]), np.array([1.0]), 4)
