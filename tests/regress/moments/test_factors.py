@@ -1,6 +1,7 @@
-"""What intervals add for noise, for columns half chosen and for what is unseen, and what squares of columns are."""
+"""What intervals add for noise, for columns that hardly matter and for what is unseen; what squares of columns are."""
 
 import dataclasses
+import math
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,28 +11,34 @@ from scipy.stats import norm
 
 from dpcate.models.basis import Basis
 from dpcate.regress.columns import LARGEST_SQUARE, cut_square
-from dpcate.regress.moments.belief import FEW, Evidence, Observation, Prior
+from dpcate.regress.moments.belief import Evidence, Observation, Prior
 from dpcate.regress.moments.rounds import Block, State
 from dpcate.regress.moments.stage import (
+    BEYOND,
     CONFOUNDING,
     CONSTANT,
+    MANY,
+    MANY_POWER,
+    MOST,
     NOISY_CONSTANT,
     OFF_CENTRE,
+    OPEN,
     OTHER_REASONS,
-    PRODUCTS,
-    SELECTION,
     TERMS,
     UNEVEN,
-    UNRESOLVED,
-    Unseen,
+    Residuals,
     _constant,
     _filled,
-    _half_chosen,
-    _missing_products,
+    _found,
     _model,
+    _residuals,
+    _unresolved,
     _unseen,
 )
 from dpcate.regress.sizes import Sizes
+
+PLENTY = Residuals(hold=1e6, apart=0.0)  # so much that nothing is too large to be believed
+NOTHING_UNSEEN = dataclasses.replace(PLENTY, hold=1e-9)
 
 
 @pytest.mark.parametrize("variance", [1e-3, 0.3, 1.0, 4.0, 60.0])
@@ -50,15 +57,15 @@ def seen(means, precision=1e4):
     return Evidence(prior, (Observation(np.array(means), np.zeros(4), np.full(4, precision)),))
 
 
-def half_chosen(means, variances):
+def found(means, variances):
     belief = seen([0.0, *means]).belief(TERM_COLUMNS, 0.0)
-    return _half_chosen(dataclasses.replace(belief, mean=np.array([9.0, *means]), variance=np.array([9.0, *variances])))
+    return _found(dataclasses.replace(belief, mean=np.array([9.0, *means]), variance=np.array([9.0, *variances])))
 
 
-def test_columns_are_half_chosen_where_half_of_the_energy_is_known():
-    assert half_chosen([1.0, 1.0, 0.0], [1.0, 1.0, 0.0]) == pytest.approx(1 / 4)
-    assert half_chosen([1.0, 0.0, 0.0], [1.0, 1.0, 1.0]) == pytest.approx(3 / 16)
-    assert half_chosen([0.0, 0.0, 0.0], [1.0, 1.0, 1.0]) == 0.0
+def test_what_is_found_is_the_known_part_of_the_energy_without_the_average():
+    assert found([1.0, 1.0, 0.0], [1.0, 1.0, 0.0]) == pytest.approx(1 / 2)
+    assert found([1.0, 0.0, 0.0], [1.0, 1.0, 1.0]) == pytest.approx(1 / 4)
+    assert found([0.0, 0.0, 0.0], [1.0, 1.0, 1.0]) == 0.0
 
 
 def many(matter, precision=25.0):
@@ -72,18 +79,33 @@ def many(matter, precision=25.0):
     return State(1e6, basis, 0.0, (Block(evidence, 0.25, np.ones(2), 1.0),), sizes)
 
 
-@pytest.mark.parametrize("matter", [1, 2, 4, 5, 8])
-def test_intervals_widen_with_every_column_beyond_a_few_that_seems_to_matter(matter):
-    counted = many(matter)
-    belief, model = counted.beliefs[0], _model(counted, Unseen())
-    further = max(belief.columns - FEW, 0.0)
-    assert belief.columns == pytest.approx(matter, abs=0.8)
-    assert (further > 0) == (matter > FEW)
-    factor = TERMS + SELECTION * further * _half_chosen(belief)
-    assert model.variances[1:] == pytest.approx(factor * belief.variance[1:])
-    assert model.truncation_variance == pytest.approx(
-        PRODUCTS * further * _missing_products(counted.basis, belief.mean)
-    )
+@pytest.mark.parametrize("matter", [0, 1, 2, 4, 5, 8])
+@pytest.mark.parametrize("apart", [0.0, OTHER_REASONS, 1.2])
+def test_what_is_unseen_is_a_part_of_what_residuals_hold(matter, apart):
+    """The open part of the energy; of the found part, more with every column that matters and the more arms differ."""
+    belief = many(matter).beliefs[0]
+    part, columns = _found(belief), sum(belief.matters.values())
+    assert columns == pytest.approx(matter, abs=0.9)
+    expected = OPEN * (1 - part)
+    if columns > 1:
+        expected += part * ((columns - 1) / MANY) ** MANY_POWER
+    if apart > OTHER_REASONS:
+        expected += part * UNEVEN * (apart - OTHER_REASONS)
+    assert _unseen(belief, Residuals(hold=3.0, apart=apart)) == pytest.approx(3.0 * expected)
+
+
+def test_terms_of_columns_that_hardly_matter_hardly_widen_a_90_percent_interval():
+    """Odds of p to 1 − p count as their squares do; a column that surely matters counts whole."""
+    counted = many(3, precision=9.0)
+    belief = counted.beliefs[0]
+    matters = np.array([belief.matters[(column,)] for column in range(8)])
+    likely = matters**2 / (matters**2 + (1 - matters) ** 2)
+    np.testing.assert_allclose(belief.likely, np.r_[1.0, likely])
+    assert likely[:3].min() > 0.999
+    assert likely[3:].max() < matters[3:].max() < 0.3
+    model = _model(counted, 0.0, NOTHING_UNSEEN)
+    relative = np.array(model.variances[1:]) / (belief.likely * belief.variance)[1:]
+    np.testing.assert_allclose(relative, relative[0])
 
 
 def test_degrees_beyond_matter_less_where_a_column_does_not_fill_its_range():
@@ -91,9 +113,9 @@ def test_degrees_beyond_matter_less_where_a_column_does_not_fill_its_range():
     np.testing.assert_allclose(_filled(Basis.additive(np.full(4, 0.5), sds, 2, 2)), [1.0, 1.0, 0.25, 0.01])
 
 
-def state(means=(0.0, 0.0, 0.0, 0.0), precision=25.0, scales=(1.0, 1.0)):
+def state(means=(0.0, 0.0, 0.0, 0.0), precision=25.0, scales=(1.0, 1.0), shares=(0.5, 0.5)):
     basis = Basis.additive(np.full(3, 0.5), np.full(3, 0.29), 1, 1)
-    sizes = Sizes(np.array(scales), np.full(2, 0.1), np.array(scales), np.full(2, 0.5))
+    sizes = Sizes(np.array(scales), np.full(2, 0.1), np.array(scales), np.array(shares))
     return State(1000.0, basis, 0.0, (Block(seen(means, precision), 0.25, np.ones(2), 1.0),), sizes)
 
 
@@ -105,49 +127,58 @@ def test_what_rows_alone_would_not_leave_in_the_constant_counts_for_more():
     assert _constant(hidden) == pytest.approx((CONSTANT + NOISY_CONSTANT * 5 / 7) * 0.056, rel=1e-3)
 
 
-@pytest.mark.parametrize(("treated_scale", "expected"), [(0.5, 0.0), (1.05, 0.0), (2.0, 4.0 - 1 - OTHER_REASONS)])
-def test_effects_vary_unseen_where_residuals_of_the_treated_vary_more(treated_scale, expected):
-    """Scales of scores are those of outcomes times what a unit of outcome does to a score, arm by arm."""
-    start = SimpleNamespace(treated=0.2, confounding=0.3)
-    problem = SimpleNamespace(start=start, curvature=0.16)
-    counted = state(scales=(1.0 * 0.2, treated_scale * 0.8))
-    unseen = _unseen(counted, problem)
-    assert unseen.elsewhere == pytest.approx(expected)
-    assert unseen.most == pytest.approx(1.0 + treated_scale**2)
+@pytest.mark.parametrize("treated_scale", [0.5, 1.0, 2.0])
+def test_residuals_are_those_of_outcomes_arm_by_arm(treated_scale):
+    """Scales of scores are those of outcomes times what a unit of outcome does to a score: λ/(1 − π) and λ/π."""
+    scales = (1.0 * 0.2, treated_scale * 0.8)
+    start = SimpleNamespace(shares=np.array([0.8, 0.2]), confounding=0.3)
+    expected = 2 * (0.8 + 0.2 * treated_scale**2)
+    going_on = SimpleNamespace(start=start, curvature=0.16, treated=np.zeros(1))
+    residuals = _residuals(state(scales=scales, shares=(0.6, 0.4)), going_on)
+    assert residuals.hold == pytest.approx(expected)
+    assert residuals.apart == pytest.approx(abs(2 * math.log(treated_scale)))
+    anew = SimpleNamespace(start=None, curvature=0.16, treated=np.zeros(1))
+    np.testing.assert_allclose(
+        dataclasses.astuple(_residuals(state(scales=scales, shares=(0.8, 0.2)), anew)), dataclasses.astuple(residuals)
+    )
+    not_told_apart = SimpleNamespace(start=None, curvature=0.16, treated=None)
+    assert _residuals(state(scales=scales, shares=(0.8, 0.2)), not_told_apart).apart == 0.0
+
+
+def test_what_no_look_resolves_of_the_average_is_confounding_and_effects_that_vary_unseen():
+    start = SimpleNamespace(shares=np.array([0.8, 0.2]), confounding=0.3)
+    counted = state()
     unknown = counted.beliefs[0].variance[1:].sum()
-    assert unseen.average == pytest.approx(CONFOUNDING * 0.3 + OFF_CENTRE * unknown / 0.16**2)
+    expected = CONFOUNDING * 0.3 + OFF_CENTRE * unknown / 0.16**2
+    assert _unresolved(counted, SimpleNamespace(start=start)) == pytest.approx(expected)
 
 
-def test_what_is_unseen_shrinks_the_average_and_widens_the_interval():
+def test_what_is_unresolved_shrinks_the_average_alone():
     counted = state(means=(2.0, 1.0, 0.0, 0.0))
-    plain, doubted = _model(counted, Unseen()), _model(counted, Unseen(average=50.0, elsewhere=3.0))
+    plain, doubted = _model(counted, 0.0, NOTHING_UNSEEN), _model(counted, 50.0, NOTHING_UNSEEN)
     assert plain.coefficients[0] == pytest.approx(2.0, abs=0.01)
     assert doubted.coefficients[0] == pytest.approx(2.0 * 100 / 150, abs=0.01)
     assert doubted.coefficients[1:] == plain.coefficients[1:]
-    assert doubted.variances[0] == pytest.approx(plain.variances[0] + UNRESOLVED * 50.0)
-    assert doubted.truncation_variance == pytest.approx(plain.truncation_variance + UNEVEN * 3.0)
+
+
+def test_an_interval_is_made_of_terms_of_degrees_beyond_and_of_what_is_unseen():
+    basis = Basis.additive(np.full(3, 0.5), np.full(3, 0.29), 2, 2)
+    terms = len(basis.terms)
+    prior = Prior(0.0, 100.0, np.array([1.0]), np.array([1.0]), 3)
+    look = Observation(np.r_[2.0, 1.0, np.zeros(terms - 2)], np.zeros(terms), np.full(terms, 25.0))
+    block = Block(Evidence(prior, (look,)), 0.25, np.ones(2), 1.0)
+    counted = State(1000.0, basis, 0.0, (block,), Sizes.prior(1.0, 0.1))
+    belief, model = counted.beliefs[0], _model(counted, 0.0, PLENTY)
+    beyond = belief.beyond(np.ones(3))
+    assert beyond > 0.01
+    assert model.variances[0] == pytest.approx(_constant(counted))
+    assert model.variances[1:] == pytest.approx((TERMS * belief.likely * belief.variance)[1:])
+    assert model.truncation_variance == pytest.approx(BEYOND * beyond + _unseen(belief, PLENTY))
 
 
 def test_intervals_claim_no_larger_errors_than_residuals_hold():
     counted = state(means=(2.0, 1.0, 0.0, 0.0))
-    free, held = _model(counted, Unseen(elsewhere=30.0)), _model(counted, Unseen(elsewhere=30.0, most=4.0))
-    assert sum(held.variances[1:]) + held.truncation_variance == pytest.approx(4.0)
-    assert held.truncation_variance / held.variances[1] == pytest.approx(free.truncation_variance / free.variances[1])
+    free, held = (_model(counted, 0.0, Residuals(hold, apart=9.0)) for hold in (1e3, 4.0))
+    assert sum(held.variances[1:]) + held.truncation_variance == pytest.approx(MOST * 4.0)
     assert held.variances[0] == free.variances[0]
     assert held.coefficients == free.coefficients
-
-
-def test_missing_products_are_those_of_pairs_that_the_basis_lacks():
-    basis = Basis.additive(np.full(3, 0.5), np.full(3, 0.29), 2, 2).grown([0, 1], [])
-    mean = np.random.default_rng(0).normal(size=len(basis.terms))
-    energy = [
-        sum(m**2 for term, m in zip(basis.terms, mean, strict=True) if [j for j, _ in term] == [c]) for c in range(3)
-    ]
-    expected = (energy[0] * energy[2] + energy[1] * energy[2]) / sum(energy)
-    assert _missing_products(basis, mean) == pytest.approx(expected)
-
-
-def test_one_column_has_no_products():
-    basis = Basis.additive(np.full(2, 0.5), np.full(2, 0.29), 2, 2)
-    assert _missing_products(basis, np.array([5.0, 1.0, 2.0, 0.0, 0.0])) == pytest.approx(0.0)
-    assert _missing_products(basis, np.zeros(5)) == 0.0

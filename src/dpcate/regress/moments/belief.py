@@ -96,6 +96,14 @@ class Belief:
         """How many columns seem to matter."""
         return sum(chance for group, chance in self.matters.items() if len(group) == 1)
 
+    @property
+    def likely(self) -> np.ndarray:
+        """By term, how much its variance counts for a quantile: hardly at all if its column hardly seems to matter."""
+        matters = self.chance.sum(axis=(0, 1))
+        sharper = matters**2 / (matters**2 + (1 - matters) ** 2)
+        member = self.slabs.layout.member
+        return np.where(member.any(axis=1), member @ sharper, 1.0)
+
     def beyond(self, weight: np.ndarray) -> float:
         """What degrees beyond the terms add to a variance, each column's times its weight; an unlikely law matters less
         to a quantile than to a variance."""

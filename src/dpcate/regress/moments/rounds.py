@@ -30,6 +30,8 @@ SCALE_SPREAD = 0.3  # prior variance of a term's second moment around 1
 WORTH_DEEPENING, SURE = 0.3, 0.9  # the probability from which a column may grow, and from which it does
 LARGER, SURELY_LARGER = 0.1, 2.0  # residuals have grown if their log-scale did by this and so many sds of its noise
 SHORTER = 2.0  # how much shorter steps become once one went too far
+TOO_FAR = 2.0  # a round finds no more energy than residuals hold: a step that claims so many times as much went too far
+MOST_SHORTENED = 4  # how often the same step is made shorter
 EVEN = 0.2  # the least sd, and the largest distance of the mean from the middle, of a column that fills its range
 UNIFORM = 0.26  # the least sd of one that does so evenly (0.29 if it is uniform)
 
@@ -71,6 +73,9 @@ class Block:
     importance: float
     slope: Slope = Slope()
     known_slope: Slope = Slope()
+
+    def steeper(self) -> "Block":
+        return dataclasses.replace(self, slope=self.slope.steeper(), known_slope=self.known_slope.steeper())
 
     def known(self, terms: int) -> np.ndarray:
         """Which terms are the constant or in the released second moment."""
@@ -184,7 +189,7 @@ def played(
     weight[weight < LEAST_WEIGHT] = 0.0
     bound, direction = norm_bound(weight), np.sqrt(weight)
     noisy = rows.scores(mean, clips, direction, bound, mu, f"{name}, scores")
-    return _updated(state, Step(noisy.value, mean, direction, noisy.sd), variance)
+    return _within_reach(state, Step(noisy.value, mean, direction, noisy.sd), variance)
 
 
 def sized(state: State, rows: MomentRows, mu: float, name: str) -> State:
@@ -205,6 +210,23 @@ def sized(state: State, rows: MomentRows, mu: float, name: str) -> State:
         for block, old in zip(state.blocks, state.anchor.evidence, strict=True)
     )
     return dataclasses.replace(state, blocks=blocks, sizes=state.anchor.sizes, last=None)
+
+
+def _within_reach(state: State, step: Step, variance: np.ndarray) -> State:
+    """The score as an observation; by a shorter step if it moves a function by more than residuals can hold, as where
+    degrees of a column go closely together: then scores respond more strongly than was believed."""
+    updated = _updated(state, step, variance)
+    reach = TOO_FAR * state.n * np.array([state.sampling(block) for block in state.blocks])
+    for _ in range(MOST_SHORTENED):
+        far = ((updated.mean - step.start)[:, 1:] ** 2).sum(axis=1) > reach
+        if not far.any():
+            break
+        blocks = tuple(
+            dataclasses.replace(new.steeper() if too_far else new, evidence=old.evidence)
+            for new, old, too_far in zip(updated.blocks, state.blocks, far, strict=True)
+        )
+        updated = _updated(dataclasses.replace(state, blocks=blocks, last=None), step, variance)
+    return updated
 
 
 def _updated(state: State, step: Step, variance: np.ndarray) -> State:

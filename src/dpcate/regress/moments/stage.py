@@ -11,7 +11,7 @@ from dpcate.models.basis import Basis
 from dpcate.models.moments import MomentsModel
 from dpcate.privacy import Mechanisms
 from dpcate.regress.moments import rules
-from dpcate.regress.moments.belief import FEW, Belief, Evidence, Prior
+from dpcate.regress.moments.belief import Belief, Evidence, Prior
 from dpcate.regress.moments.rounds import UNIFORM, Block, Slope, State, deepened, focused, played
 from dpcate.regress.moments.rows import MomentRows
 from dpcate.regress.moments.together import EffectStart, first_basis
@@ -24,12 +24,14 @@ ROUNDS_ON, ROUNDS_ANEW = 4, 7  # going on from a first stage, and starting anew
 CONFOUNDING = 2.0  # how much more confounding is left than if columns mattered to treatment and outcome independently
 OFF_CENTRE = 0.01  # the part of the effect's unseen variance that is in its average, times the square of the overlap
 # What intervals take: by what variances are multiplied, of the constant (where it is sampling noise, and how much more
-# where it is privacy noise) and of terms (and how much more where columns are half chosen); and which parts of other
-# variances join them. Of SELECTION and PRODUCTS, for each column beyond a few that seems to matter.
-CONSTANT, NOISY_CONSTANT, UNRESOLVED = 3.0, 15.0, 0.03
-TERMS, SELECTION = 0.32, 26.0
-BEYOND, PRODUCTS, UNEVEN = 1.15, 0.19, 2.5
-OTHER_REASONS = 0.2  # by how much residuals of the treated may vary more than those of controls, though effects do not
+# where it is privacy noise), of terms and of the degrees beyond them; and which part of what residuals hold may be an
+# effect that nobody saw: where effects are open; where they are found, by how much arms differ, and by how many columns
+# matter (as a power of so many); and the most that all of this may be.
+CONSTANT, NOISY_CONSTANT = 2.3, 3.4
+TERMS, BEYOND = 0.33, 1.27
+OPEN, UNEVEN, MOST = 0.23, 1.2, 0.91
+MANY, MANY_POWER = 4.9, 5
+OTHER_REASONS = 0.24  # by how much the logarithms of the arms' residual variances may differ though effects do not vary
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +54,7 @@ class Moments:
         rows = _effect_rows(problem, mechanisms)
         on = problem.start is not None
         state = self._on(problem, rows, mu, name) if on else self._anew(problem, rows, mechanisms, mu, name)
-        return _model(state, _unseen(state, problem) if on else Unseen())
+        return _model(state, _unresolved(state, problem) if on else 0.0, _residuals(state, problem))
 
     def _on(self, problem: Problem, rows: MomentRows, mu: float, name: str) -> State:
         state = _continued(problem, problem.start)
@@ -95,15 +97,15 @@ def _effect_rows(problem: Problem, mechanisms: Mechanisms) -> MomentRows:
 
 def _continued(problem: Problem, start: EffectStart) -> State:
     """The effect's block of the first stage; its residuals, times what a unit of outcome does to a score."""
-    factor = _score_units(problem, start)
+    factor = _score_units(problem, start.shares)
     sizes = Sizes(start.sizes.scale * factor, np.full(2, 0.4), start.sizes.reach * factor, start.sizes.share)
     block = dataclasses.replace(start.block, curvature=problem.curvature, pull=np.ones(2))
     return State(problem.n, start.basis, start.mean_error, (block,), sizes)
 
 
-def _score_units(problem: Problem, start: EffectStart) -> np.ndarray:
-    """By arm, what a unit of outcome does to a score: λ/(1 − π) and λ/π."""
-    return problem.curvature / np.array([1 - start.treated, start.treated])
+def _score_units(problem: Problem, share: np.ndarray) -> np.ndarray:
+    """By arm, what a unit of outcome does to a score: λ/(1 − π) and λ/π; the arms' shares stand for 1 − π and π."""
+    return problem.curvature / share
 
 
 def _from_offset(problem: Problem, mechanisms: Mechanisms, mu: float, signal: float, name: str) -> State:
@@ -120,44 +122,40 @@ def _from_offset(problem: Problem, mechanisms: Mechanisms, mu: float, signal: fl
 
 
 @dataclass(frozen=True)
-class Unseen:
-    """Variances of what no look at the effect resolves: of what is wrong with its average, and of effects that vary
-    where the basis does not; and the most that the effect's error can be, apart from its average."""
+class Residuals:
+    """What they hold that may be an effect: twice their variance, since an effect is a difference of two outcomes; and
+    by how much the logarithms of the arms' variances differ."""
 
-    average: float = 0.0
-    elsewhere: float = 0.0
-    most: float = math.inf
+    hold: float
+    apart: float
 
 
-def _unseen(state: State, problem: Problem) -> Unseen:
-    """In the average: confounding that the first stage left, and effects that vary unseen, which weigh most where
-    people are comparable. Where effects vary unseen, residuals of the treated vary more than those of controls; and an
-    effect's error is the difference of the arms' errors, which residuals hold."""
+def _residuals(state: State, problem: Problem) -> Residuals:
+    """As last counted, in units of the outcome; arms that are not told apart do not differ."""
+    share = state.sizes.share if problem.start is None else problem.start.shares
+    variances = (state.sizes.scale / _score_units(problem, share)) ** 2
+    apart = 0.0 if problem.treated is None else abs(math.log(variances[1] / variances[0]))
+    return Residuals(2 * float(share @ variances), apart)
+
+
+def _unresolved(state: State, problem: Problem) -> float:
+    """The variance of what is wrong with the average however often it is looked at: confounding that the first stage
+    left, and effects that vary unseen, which weigh most where people are comparable."""
     unknown = float(state.beliefs[0].variance[1:].sum())
-    overlap = problem.start.treated * (1 - problem.start.treated)
-    control, treated = (state.sizes.scale / _score_units(problem, problem.start)) ** 2
-    return Unseen(
-        average=CONFOUNDING * problem.start.confounding + OFF_CENTRE * unknown / overlap**2,
-        elsewhere=float(max(treated - (1 + OTHER_REASONS) * control, 0.0)),
-        most=float(treated + control),
-    )
+    overlap = float(problem.start.shares.prod())
+    return CONFOUNDING * problem.start.confounding + OFF_CENTRE * unknown / overlap**2
 
 
-def _model(state: State, unseen: Unseen) -> MomentsModel:
+def _model(state: State, unresolved: float, residuals: Residuals) -> MomentsModel:
     (block,), basis = state.blocks, state.basis
-    belief = state.belief(block, dataclasses.replace(block.evidence, unresolved=unseen.average))
+    belief = state.belief(block, dataclasses.replace(block.evidence, unresolved=unresolved))
     used = [max(degree for term in basis.terms for j, degree in term if j == column) for column in range(basis.width)]
     polynomials = [matrix[: k + 1, : k + 1] for matrix, k in zip(basis.polynomials, used, strict=True)]
-    further = max(belief.columns - FEW, 0.0)
-    variances = belief.variance * (TERMS + SELECTION * further * _half_chosen(belief))
-    truncation = (
-        BEYOND * belief.beyond(_filled(basis))
-        + PRODUCTS * further * _missing_products(basis, belief.mean)
-        + UNEVEN * unseen.elsewhere
-    )
-    believable = min(1.0, unseen.most / (float(variances[1:].sum()) + truncation))
+    variances = TERMS * belief.likely * belief.variance
+    truncation = BEYOND * belief.beyond(_filled(basis)) + _unseen(belief, residuals)
+    believable = min(1.0, MOST * residuals.hold / (float(variances[1:].sum()) + truncation))
     variances *= believable
-    variances[0] = _constant(state) + UNRESOLVED * unseen.average
+    variances[0] = _constant(state)
     gram = block.evidence.gram
     return MomentsModel(
         means=basis.means.tolist(),
@@ -172,6 +170,19 @@ def _model(state: State, unseen: Unseen) -> MomentsModel:
     )
 
 
+def _unseen(belief: Belief, residuals: Residuals) -> float:
+    """The variance of effects where no term sees them, as a part of what residuals hold.
+
+    Of the energy that is open, a fixed part may be there. Where effects were found, more of them may be elsewhere: the
+    more so the more columns matter, since products of many are in no basis, and the more the arms' residuals differ,
+    since a varying effect is in those of one arm.
+    """
+    found = _found(belief)
+    many = (max(belief.columns - 1, 0.0) / MANY) ** MANY_POWER
+    uneven = UNEVEN * max(residuals.apart - OTHER_REASONS, 0.0)
+    return residuals.hold * (OPEN * (1 - found) + found * (many + uneven))
+
+
 def _constant(state: State) -> float:
     """The constant's variance, as far as looks resolve it; what rows alone would not leave counts for more."""
     variance = float(state.beliefs[0].variance[0])
@@ -179,27 +190,12 @@ def _constant(state: State) -> float:
     return (CONSTANT + NOISY_CONSTANT * noisy) * variance
 
 
-def _half_chosen(belief: Belief) -> float:
-    """Nothing where all of the energy is known or none, ¼ where half of it is, so that columns are half chosen."""
+def _found(belief: Belief) -> float:
+    """The part of the effect's energy, apart from its average, that is known."""
     known, unknown = float((belief.mean[1:] ** 2).sum()), float(belief.variance[1:].sum())
-    found = known / (known + unknown)
-    return found * (1 - found)
+    return known / (known + unknown)
 
 
 def _filled(basis: Basis) -> np.ndarray:
     """By column, how much degrees beyond matter: a jump within the bounds seldom lies where a narrow column does."""
     return np.minimum(1.0, basis.sds / UNIFORM) ** 2
-
-
-def _missing_products(basis: Basis, mean: np.ndarray) -> float:
-    """Σ EᵢEⱼ / ΣE over pairs of columns whose products the basis lacks, E being the energy found along a column.
-
-    Nothing if one column matters; the more, the more evenly effects are spread over columns.
-    """
-    energy = np.zeros(basis.width)
-    for term, value in zip(basis.terms, mean, strict=True):
-        if len(term) == 1:
-            energy[term[0][0]] += value**2
-    known = {tuple(column for column, _ in term) for term in basis.terms if len(term) > 1}
-    missing = (energy.sum() ** 2 - (energy**2).sum()) / 2 - sum(energy[i] * energy[j] for i, j in known)
-    return float(max(missing, 0.0) / max(energy.sum(), 1e-300))

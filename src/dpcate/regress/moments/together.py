@@ -68,6 +68,11 @@ class EffectStart:
     treated: float
     confounding: float
 
+    @property
+    def shares(self) -> np.ndarray:
+        """Of both arms, the treated second."""
+        return np.array([1 - self.treated, self.treated])
+
 
 @dataclass(frozen=True)
 class Together:
