@@ -13,13 +13,17 @@ from dpcate.regress.moments.belief import Evidence, Gram, Observation, Prior
 from dpcate.regress.moments.rounds import (
     EVEN,
     LARGEST_SLOPE,
+    MOST_SHORTENED,
     SHORTER,
+    TOO_FAR,
     Block,
     Slope,
     State,
     Step,
     _shrunk_gram,
+    _updated,
     _with_slopes,
+    _within_reach,
     deepened,
     played,
     sized,
@@ -245,6 +249,37 @@ def test_how_far_the_constant_moves_does_not_depend_on_what_other_terms_do():
     learned = _with_slopes(block, before, after, 0)
     assert learned.known_slope.value == pytest.approx(0.9, abs=1e-6)
     assert learned.slope.value == pytest.approx(7.0, abs=1e-6)
+
+
+def two_functions(scale):
+    """The state before a round, of two functions of two columns, whose residuals have this scale."""
+    prior = Prior(0.0, 1.0, np.array([10.0]), np.array([1.0]), 2)
+    basis = Basis.additive(np.full(2, 0.5), np.full(2, 0.29), 1, 1)
+    block = Block(Evidence(prior), 1.0, np.ones(2), 1.0)
+    return State(1000.0, basis, 0.0, (block, block), Sizes.prior(scale, 0.1))
+
+
+def energy_of_moves(state):
+    return (state.mean[:, 1:] ** 2).sum(axis=1)
+
+
+@pytest.mark.parametrize(("claimed", "shortened"), [(1.0, 0), (3.0, 1), (6.0, 2), (12.0, 3), (500.0, MOST_SHORTENED)])
+def test_a_step_that_claims_more_than_residuals_hold_is_shortened_until_it_does_not(claimed, shortened):
+    """Residuals of scale 2 hold an energy of 4. The second function of the two moves little, and stays as it was."""
+    state = two_functions(scale=2.0)
+    score = np.array([[0.0, 0.0, Slope().value * claimed], [0.0, 0.3, 0.0]])
+    step = Step(score, np.zeros((2, 3)), np.ones((2, 3)), 1e-3)
+    plain, held = (update(state, step, np.ones((2, 3))) for update in (_updated, _within_reach))
+    first, second = held.blocks
+    assert first.slope.value == pytest.approx(min(Slope().value * SHORTER**shortened, LARGEST_SLOPE))
+    assert first.known_slope.value == first.slope.value
+    assert (second.slope, second.known_slope) == (Slope(), Slope())
+    assert len(first.evidence.observations) == 1
+    assert held.mean[0, 2] == pytest.approx(plain.mean[0, 2] * Slope().value / first.slope.value, rel=0.02)
+    np.testing.assert_allclose(held.mean[1], plain.mean[1], rtol=0.02, atol=1e-3)
+    assert held.last is step
+    if shortened < MOST_SHORTENED:
+        assert energy_of_moves(held)[0] <= TOO_FAR * 4.0
 
 
 def test_slopes_stay_within_their_limits():
