@@ -263,7 +263,9 @@ def energy_of_moves(state):
     return (state.mean[:, 1:] ** 2).sum(axis=1)
 
 
-@pytest.mark.parametrize(("claimed", "shortened"), [(1.0, 0), (3.0, 1), (6.0, 2), (12.0, 3), (500.0, MOST_SHORTENED)])
+@pytest.mark.parametrize(
+    ("claimed", "shortened"), [(1.0, 0), (4.0, 0), (6.0, 1), (12.0, 2), (30.0, 3), (500.0, MOST_SHORTENED)]
+)
 def test_a_step_that_claims_more_than_residuals_hold_is_shortened_until_it_does_not(claimed, shortened):
     """Residuals of scale 2 hold an energy of 4. The second function of the two moves little, and stays as it was."""
     state = two_functions(scale=2.0)
