@@ -17,6 +17,7 @@ from dpcate.regress.moments.stage import (
     BEYOND,
     CONFOUNDING,
     CONSTANT,
+    LITTLE,
     MANY,
     MANY_POWER,
     MOST,
@@ -29,7 +30,6 @@ from dpcate.regress.moments.stage import (
     Residuals,
     _constant,
     _filled,
-    _found,
     _model,
     _residuals,
     _unresolved,
@@ -57,17 +57,6 @@ def seen(means, precision=1e4):
     return Evidence(prior, (Observation(np.array(means), np.zeros(4), np.full(4, precision)),))
 
 
-def found(means, variances):
-    belief = seen([0.0, *means]).belief(TERM_COLUMNS, 0.0)
-    return _found(dataclasses.replace(belief, mean=np.array([9.0, *means]), variance=np.array([9.0, *variances])))
-
-
-def test_what_is_found_is_the_known_part_of_the_energy_without_the_average():
-    assert found([1.0, 1.0, 0.0], [1.0, 1.0, 0.0]) == pytest.approx(1 / 2)
-    assert found([1.0, 0.0, 0.0], [1.0, 1.0, 1.0]) == pytest.approx(1 / 4)
-    assert found([0.0, 0.0, 0.0], [1.0, 1.0, 1.0]) == 0.0
-
-
 def many(matter, precision=25.0):
     """Eight columns of which the first few matter beyond doubt, and what is believed of each after one look."""
     width = 8
@@ -81,17 +70,28 @@ def many(matter, precision=25.0):
 
 @pytest.mark.parametrize("matter", [0, 1, 2, 4, 5, 8])
 @pytest.mark.parametrize("apart", [0.0, OTHER_REASONS, 1.2])
-def test_what_is_unseen_is_a_part_of_what_residuals_hold(matter, apart):
+@pytest.mark.parametrize("hold", [0.5, 3.0, 400.0])
+def test_what_is_unseen_is_a_part_of_what_residuals_hold(matter, apart, hold):
     """The open part of the energy; of the found part, more with every column that matters and the more arms differ."""
     belief = many(matter).beliefs[0]
-    part, columns = _found(belief), sum(belief.matters.values())
+    columns = sum(belief.matters.values())
+    known, unknown = (belief.mean[1:] ** 2).sum(), belief.variance[1:].sum()
     assert columns == pytest.approx(matter, abs=0.9)
-    expected = OPEN * (1 - part)
+    energy = known + unknown + LITTLE * hold
+    expected = OPEN * unknown / energy
     if columns > 1:
-        expected += part * ((columns - 1) / MANY) ** MANY_POWER
+        expected += known / energy * ((columns - 1) / MANY) ** MANY_POWER
     if apart > OTHER_REASONS:
-        expected += part * UNEVEN * (apart - OTHER_REASONS)
-    assert _unseen(belief, Residuals(hold=3.0, apart=apart)) == pytest.approx(3.0 * expected)
+        expected += known / energy * UNEVEN * (apart - OTHER_REASONS)
+    assert _unseen(belief, Residuals(hold, apart)) == pytest.approx(hold * expected)
+
+
+def test_where_looks_found_nothing_and_left_nothing_open_nothing_is_unseen():
+    """However much residuals hold: what is not there must not widen an interval for ever."""
+    sharp, dull = (many(0, precision).beliefs[0] for precision in (1e9, 0.1))
+    residuals = Residuals(hold=50.0, apart=0.5)
+    assert _unseen(sharp, residuals) < 0.01
+    assert _unseen(dull, residuals) > 0.1 * OPEN * 50.0
 
 
 def test_terms_of_columns_that_hardly_matter_hardly_widen_a_90_percent_interval():

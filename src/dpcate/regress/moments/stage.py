@@ -31,6 +31,7 @@ CONSTANT, NOISY_CONSTANT = 2.3, 3.4
 TERMS, BEYOND = 0.33, 1.27
 OPEN, UNEVEN, MOST = 0.23, 1.2, 0.91
 MANY, MANY_POWER = 4.9, 5
+LITTLE = 0.01  # the part of what residuals hold that is little, next to an effect's energy
 OTHER_REASONS = 0.24  # by how much the logarithms of the arms' residual variances may differ though effects do not vary
 
 
@@ -175,12 +176,13 @@ def _unseen(belief: Belief, residuals: Residuals) -> float:
 
     Of the energy that is open, a fixed part may be there. Where effects were found, more of them may be elsewhere: the
     more so the more columns matter, since products of many are in no basis, and the more the arms' residuals differ,
-    since a varying effect is in those of one arm.
+    since a varying effect is in those of one arm. Where looks found little and left little open, little is unseen.
     """
-    found = _found(belief)
+    known, unknown = float((belief.mean[1:] ** 2).sum()), float(belief.variance[1:].sum())
+    energy = known + unknown + LITTLE * residuals.hold
     many = (max(belief.columns - 1, 0.0) / MANY) ** MANY_POWER
     uneven = UNEVEN * max(residuals.apart - OTHER_REASONS, 0.0)
-    return residuals.hold * (OPEN * (1 - found) + found * (many + uneven))
+    return residuals.hold * (OPEN * unknown + (many + uneven) * known) / energy
 
 
 def _constant(state: State) -> float:
@@ -188,12 +190,6 @@ def _constant(state: State) -> float:
     variance = float(state.beliefs[0].variance[0])
     noisy = max(1 - state.sampling(state.blocks[0]) / variance, 0.0)
     return (CONSTANT + NOISY_CONSTANT * noisy) * variance
-
-
-def _found(belief: Belief) -> float:
-    """The part of the effect's energy, apart from its average, that is known."""
-    known, unknown = float((belief.mean[1:] ** 2).sum()), float(belief.variance[1:].sum())
-    return known / (known + unknown)
 
 
 def _filled(basis: Basis) -> np.ndarray:
