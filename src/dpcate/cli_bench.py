@@ -99,7 +99,7 @@ def moments(
 
 @app.command()
 def published(
-    seeds: Annotated[int, typer.Option(min=1, help="Repetitions per cell.")] = 20,
+    seeds: Annotated[int, typer.Option(min=1, help="Repetitions per cell.")] = 100,
     first_seed: Annotated[int, typer.Option(min=0, help="docs/protocol.md lists the seeds that were looked at.")] = 0,
     only: Annotated[list[str] | None, typer.Option(metavar="DATA", help="These data only; can be repeated.")] = None,
     quiet: Quiet = False,

@@ -17,7 +17,6 @@ from dpcate.regress.moments.stage import (
     BEYOND,
     CONFOUNDING,
     CONSTANT,
-    LITTLE,
     MANY,
     MANY_POWER,
     MOST,
@@ -26,6 +25,7 @@ from dpcate.regress.moments.stage import (
     OPEN,
     OTHER_REASONS,
     TERMS,
+    TIMES_SEEN,
     UNEVEN,
     Residuals,
     _constant,
@@ -72,18 +72,19 @@ def many(matter, precision=25.0):
 @pytest.mark.parametrize("apart", [0.0, OTHER_REASONS, 1.2])
 @pytest.mark.parametrize("hold", [0.5, 3.0, 400.0])
 def test_what_is_unseen_is_a_part_of_what_residuals_hold(matter, apart, hold):
-    """The open part of the energy; of the found part, more with every column that matters and the more arms differ."""
+    """The open part of the energy; of the found part, more with every column that matters and the more arms differ;
+    but only some times as much as was found or is open."""
     belief = many(matter).beliefs[0]
     columns = sum(belief.matters.values())
     known, unknown = (belief.mean[1:] ** 2).sum(), belief.variance[1:].sum()
     assert columns == pytest.approx(matter, abs=0.9)
-    energy = known + unknown + LITTLE * hold
+    energy = known + unknown
     expected = OPEN * unknown / energy
     if columns > 1:
         expected += known / energy * ((columns - 1) / MANY) ** MANY_POWER
     if apart > OTHER_REASONS:
         expected += known / energy * UNEVEN * (apart - OTHER_REASONS)
-    assert _unseen(belief, Residuals(hold, apart)) == pytest.approx(hold * expected)
+    assert _unseen(belief, Residuals(hold, apart)) == pytest.approx(min(hold * expected, TIMES_SEEN * energy))
 
 
 def test_where_looks_found_nothing_and_left_nothing_open_nothing_is_unseen():

@@ -27,12 +27,12 @@ OFF_CENTRE = 0.01  # the part of the effect's unseen variance that is in its ave
 # where it is privacy noise), of terms and of the degrees beyond them; and which part of what residuals hold may be an
 # effect that nobody saw: where effects are open; where they are found, by how much arms differ, and by how many columns
 # matter (as a power of so many); and the most that all of this may be.
-CONSTANT, NOISY_CONSTANT = 2.3, 3.4
-TERMS, BEYOND = 0.33, 1.27
-OPEN, UNEVEN, MOST = 0.23, 1.2, 0.91
-MANY, MANY_POWER = 4.9, 5
-LITTLE = 0.01  # the part of what residuals hold that is little, next to an effect's energy
-OTHER_REASONS = 0.24  # by how much the logarithms of the arms' residual variances may differ though effects do not vary
+CONSTANT, NOISY_CONSTANT = 1.7, 5.3
+TERMS, BEYOND = 0.15, 1.3
+OPEN, UNEVEN, MOST = 0.58, 0.33, 0.9
+MANY, MANY_POWER = 5.2, 4.5
+TIMES_SEEN = 6.0  # unseen effects hold at most so many times the energy that looks found or left open
+OTHER_REASONS = 0.22  # by how much the logarithms of the arms' residual variances may differ though effects do not vary
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -179,10 +179,10 @@ def _unseen(belief: Belief, residuals: Residuals) -> float:
     since a varying effect is in those of one arm. Where looks found little and left little open, little is unseen.
     """
     known, unknown = float((belief.mean[1:] ** 2).sum()), float(belief.variance[1:].sum())
-    energy = known + unknown + LITTLE * residuals.hold
     many = (max(belief.columns - 1, 0.0) / MANY) ** MANY_POWER
     uneven = UNEVEN * max(residuals.apart - OTHER_REASONS, 0.0)
-    return residuals.hold * (OPEN * unknown + (many + uneven) * known) / energy
+    part = (OPEN * unknown + (many + uneven) * known) / (known + unknown)
+    return min(part * residuals.hold, TIMES_SEEN * (known + unknown))
 
 
 def _constant(state: State) -> float:
