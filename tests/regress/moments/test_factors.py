@@ -25,7 +25,7 @@ from dpcate.regress.moments.stage import (
     OPEN,
     OTHER_REASONS,
     TERMS,
-    TIMES_SEEN,
+    TIMES,
     UNEVEN,
     Residuals,
     _constant,
@@ -73,18 +73,19 @@ def many(matter, precision=25.0):
 @pytest.mark.parametrize("hold", [0.5, 3.0, 400.0])
 def test_what_is_unseen_is_a_part_of_what_residuals_hold(matter, apart, hold):
     """The open part of the energy; of the found part, more with every column that matters and the more arms differ;
-    but only some times as much as was found or is open."""
+    of residuals that hold far more than is open, or was found, some times as much as that."""
     belief = many(matter).beliefs[0]
     columns = sum(belief.matters.values())
     known, unknown = (belief.mean[1:] ** 2).sum(), belief.variance[1:].sum()
     assert columns == pytest.approx(matter, abs=0.9)
     energy = known + unknown
-    expected = OPEN * unknown / energy
+    expected = OPEN * unknown / energy * min(hold, TIMES * unknown)
+    room = min(hold, TIMES * known)
     if columns > 1:
-        expected += known / energy * ((columns - 1) / MANY) ** MANY_POWER
+        expected += known / energy * room * ((columns - 1) / MANY) ** MANY_POWER
     if apart > OTHER_REASONS:
-        expected += known / energy * UNEVEN * (apart - OTHER_REASONS)
-    assert _unseen(belief, Residuals(hold, apart)) == pytest.approx(min(hold * expected, TIMES_SEEN * energy))
+        expected += known / energy * room * UNEVEN * (apart - OTHER_REASONS)
+    assert _unseen(belief, Residuals(hold, apart)) == pytest.approx(expected)
 
 
 def test_where_looks_found_nothing_and_left_nothing_open_nothing_is_unseen():

@@ -27,12 +27,14 @@ OFF_CENTRE = 0.01  # the part of the effect's unseen variance that is in its ave
 # where it is privacy noise), of terms and of the degrees beyond them; and which part of what residuals hold may be an
 # effect that nobody saw: where effects are open; where they are found, by how much arms differ, and by how many columns
 # matter (as a power of so many); and the most that all of this may be.
-CONSTANT, NOISY_CONSTANT = 1.7, 5.3
-TERMS, BEYOND = 0.15, 1.3
-OPEN, UNEVEN, MOST = 0.58, 0.33, 0.9
-MANY, MANY_POWER = 5.2, 4.5
-TIMES_SEEN = 6.0  # unseen effects hold at most so many times the energy that looks found or left open
-OTHER_REASONS = 0.22  # by how much the logarithms of the arms' residual variances may differ though effects do not vary
+CONSTANT, NOISY_CONSTANT = 4.2, 5.2
+TERMS, BEYOND = 0.15, 1.25
+OPEN, UNEVEN, MOST = 0.57, 0.38, 0.9
+MANY, MANY_POWER = 5.4, 4.5
+TIMES = (
+    20.0  # residuals are large for other reasons too: no more than so many times what is open, or found, is of effects
+)
+OTHER_REASONS = 0.21  # by how much the logarithms of the arms' residual variances may differ though effects do not vary
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -181,8 +183,8 @@ def _unseen(belief: Belief, residuals: Residuals) -> float:
     known, unknown = float((belief.mean[1:] ** 2).sum()), float(belief.variance[1:].sum())
     many = (max(belief.columns - 1, 0.0) / MANY) ** MANY_POWER
     uneven = UNEVEN * max(residuals.apart - OTHER_REASONS, 0.0)
-    part = (OPEN * unknown + (many + uneven) * known) / (known + unknown)
-    return min(part * residuals.hold, TIMES_SEEN * (known + unknown))
+    by_energy = ((unknown, OPEN), (known, many + uneven))
+    return sum(part * energy * min(residuals.hold, TIMES * energy) for energy, part in by_energy) / (known + unknown)
 
 
 def _constant(state: State) -> float:
