@@ -31,9 +31,7 @@ CONSTANT, NOISY_CONSTANT = 4.2, 5.2
 TERMS, BEYOND = 0.15, 1.25
 OPEN, UNEVEN, MOST = 0.57, 0.38, 0.9
 MANY, MANY_POWER = 5.4, 4.5
-TIMES = (
-    20.0  # residuals are large for other reasons too: no more than so many times what is open, or found, is of effects
-)
+TIMES = 20.0  # as much energy as is open, or was found, residuals may hold of unseen effects
 OTHER_REASONS = 0.21  # by how much the logarithms of the arms' residual variances may differ though effects do not vary
 
 
@@ -178,7 +176,8 @@ def _unseen(belief: Belief, residuals: Residuals) -> float:
 
     Of the energy that is open, a fixed part may be there. Where effects were found, more of them may be elsewhere: the
     more so the more columns matter, since products of many are in no basis, and the more the arms' residuals differ,
-    since a varying effect is in those of one arm. Where looks found little and left little open, little is unseen.
+    since a varying effect is in those of one arm. Residuals are large for other reasons too: where little was
+    found and little is open, little is unseen.
     """
     known, unknown = float((belief.mean[1:] ** 2).sum()), float(belief.variance[1:].sum())
     many = (max(belief.columns - 1, 0.0) / MANY) ** MANY_POWER
