@@ -16,6 +16,7 @@ TAIL = 0.06  # the part of a group's residuals that a clip may touch
 SURELY = 2.0  # how many sds of noise a tail of the counts must exceed to be one
 NORMAL_MISFIT = 0.03  # the same, of a bin of sizes
 SIZE_DRIFT = 0.25  # sd of the logarithm by which a scale may have changed since it was last known
+STEADY, QUIET = 0.12, 0.003  # the same where counts are noisier than this: noise is likelier than a change there
 SHARE_DOUBT = 0.1  # prior sd of a group's share around what was believed before
 
 
@@ -103,7 +104,8 @@ def counted(counts: Noisy, edges: np.ndarray, before: Sizes) -> Sizes:
     rows = counts.value.reshape(len(before.share), -1)
     share = _shares(rows, counts.sd, before.share)
     spread = np.linspace(-3, 3, 61)
-    candidates = np.log(before.scale)[:, None] + np.hypot(before.doubt, SIZE_DRIFT)[:, None] * spread
+    drift = STEADY + (SIZE_DRIFT - STEADY) / (1 + (counts.sd / QUIET) ** 2)
+    candidates = np.log(before.scale)[:, None] + np.hypot(before.doubt, drift)[:, None] * spread
     below = 2 * ndtr(edges[:-1] / np.exp(candidates)[..., None]) - 1
     expected = share[:, None, None] * np.diff(below, prepend=0.0, append=1.0)
     misfit = ((rows[:, None] - expected) ** 2).sum(axis=2) / (counts.sd**2 + (NORMAL_MISFIT * share) ** 2)[:, None]

@@ -292,7 +292,7 @@ def deepened(state: State, least_sd: float = UNIFORM) -> State:
     if not deep:
         return state
     grown = basis.grown(_largest(state, deep), deep)
-    return state if grown.terms == basis.terms else dataclasses.replace(state, basis=grown, last=None, anchor=None)
+    return state if grown.terms == basis.terms else dataclasses.replace(state, basis=grown, last=None)
 
 
 def focused(state: State, rows: MomentRows, count: int, mu: float, name: str) -> State:
