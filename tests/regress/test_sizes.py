@@ -3,7 +3,7 @@ import pytest
 from scipy.stats import halfnorm, norm
 
 from dpcate.privacy import Noisy
-from dpcate.regress.sizes import Place, Sizes, counted, located, worth_counting, worth_locating
+from dpcate.regress.sizes import SIZE_DRIFT, STEADY, Place, Sizes, counted, located, worth_counting, worth_locating
 
 EDGES = 8.0 * 2.0 ** (-np.arange(20)[::-1] / 2)
 
@@ -90,6 +90,18 @@ def test_noise_leaves_the_prior():
     sizes = counted(Noisy(np.zeros(40), 1e3), EDGES, Sizes.prior(1.0, 0.5, 0.3))
     np.testing.assert_allclose(sizes.scale, 1.0, rtol=1e-3)
     assert sizes.share[1] == pytest.approx(0.3, abs=1e-6)
+
+
+def test_a_change_is_believed_sooner_where_counts_are_quiet():
+    """Through noise that alone could look like a change the scale hardly moves from a belief that was sure; through
+    hardly any it moves nearly all the way."""
+    law = np.diff(np.r_[0, halfnorm.cdf(EDGES[:-1], scale=1.35), 1])
+    before = Sizes(np.ones(2), np.full(2, 0.02), np.ones(2), np.full(2, 0.5))
+    quiet, loud = (counted(Noisy(np.tile(0.5 * law, 2), sd), EDGES, before) for sd in (1e-4, 0.05))
+    np.testing.assert_allclose(quiet.scale, 1.35, rtol=0.05)
+    assert ((loud.scale > 1.0) & (loud.scale < 1.1)).all()
+    assert (loud.doubt < 1.05 * np.hypot(0.02, STEADY)).all()
+    assert (loud.doubt < 0.6 * SIZE_DRIFT).all()
 
 
 def test_only_bins_around_what_was_believed_are_counted():

@@ -189,6 +189,26 @@ def test_a_step_that_made_residuals_larger_is_taken_back_and_the_next_is_shorter
     assert back.blocks[0].known_slope == Slope()
 
 
+def test_a_basis_that_grows_does_not_forget_where_residuals_were_smallest():
+    """A step that went too far in the round in which columns grow, or in the one before, is taken back all the same."""
+    rng = np.random.default_rng(0)
+    x, basis = rng.random((3000, 2)), Basis.additive(np.full(2, 0.5), np.full(2, 0.29), 2, rules.HIGHEST_DEGREE)
+    target = basis.at(x)[:, 1] + 0.2 * rng.normal(size=3000)
+    rows = regression(x, target, rng.integers(0, 2, 3000), basis, epsilon=100.0)
+    terms = len(basis.terms)
+    surely = Observation(np.r_[0.0, 1.0, np.zeros(terms - 2)], np.zeros(terms), np.full(terms, 1e6))
+    block = Block(Evidence(Prior(0.0, 1.0, np.array([1.0]), np.array([1.0]), 2), (surely,)), 1.0, np.ones(2), 1.0)
+    good = sized(State(3000.0, basis, 0.01, (block,), Sizes.prior(0.2, 0.2)), rows, 1.0, "before")
+    far = Observation(np.r_[0.0, 5.0, np.zeros(terms - 2)], np.zeros(terms), np.full(terms, 1e8))
+    grown = deepened(good.with_evidence([good.blocks[0].evidence.and_also(far)]))
+    assert len(grown.basis.terms) > terms
+    rows.describe(grown.basis)
+    back = sized(grown, rows, 1.0, "after")
+    assert back.blocks[0].evidence == good.blocks[0].evidence
+    assert back.blocks[0].slope.value == pytest.approx(SHORTER * Slope().value)
+    assert back.mean.shape == (1, len(grown.basis.terms))
+
+
 def test_a_step_that_made_residuals_smaller_is_where_to_go_back_to():
     rows, start = copied_columns()
     before = sized(start, rows, 1.0, "before")
