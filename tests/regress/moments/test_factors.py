@@ -1,4 +1,4 @@
-"""What intervals add for noise, for columns that hardly matter and for what is unseen; what squares of columns are."""
+"""What intervals hold of columns that hardly matter and of what is unseen; what squares of columns are."""
 
 import dataclasses
 import math
@@ -14,21 +14,16 @@ from dpcate.regress.columns import LARGEST_SQUARE, cut_square
 from dpcate.regress.moments.belief import Evidence, Observation, Prior
 from dpcate.regress.moments.rounds import Block, State
 from dpcate.regress.moments.stage import (
-    BEYOND,
     CONFOUNDING,
-    CONSTANT,
     MANY,
     MANY_POWER,
     MOST,
-    NOISY_CONSTANT,
     OFF_CENTRE,
     OPEN,
     OTHER_REASONS,
-    TERMS,
     TIMES,
     UNEVEN,
     Residuals,
-    _constant,
     _filled,
     _model,
     _residuals,
@@ -121,14 +116,6 @@ def state(means=(0.0, 0.0, 0.0, 0.0), precision=25.0, scales=(1.0, 1.0), shares=
     return State(1000.0, basis, 0.0, (Block(seen(means, precision), 0.25, np.ones(2), 1.0),), sizes)
 
 
-def test_what_rows_alone_would_not_leave_in_the_constant_counts_for_more():
-    """sampling is 1/(1000·0.25²) = 0.016: of a variance of 0.04 + 0.016 that is two sevenths."""
-    known, hidden = state(precision=1e12), state()
-    assert known.sampling(known.blocks[0]) == pytest.approx(0.016)
-    assert _constant(known) == pytest.approx(CONSTANT * 0.016, rel=1e-3)
-    assert _constant(hidden) == pytest.approx((CONSTANT + NOISY_CONSTANT * 5 / 7) * 0.056, rel=1e-3)
-
-
 @pytest.mark.parametrize("treated_scale", [0.5, 1.0, 2.0])
 def test_residuals_are_those_of_outcomes_arm_by_arm(treated_scale):
     """Scales of scores are those of outcomes times what a unit of outcome does to a score: λ/(1 − π) and λ/π."""
@@ -156,8 +143,11 @@ def test_what_no_look_resolves_of_the_average_is_confounding_and_effects_that_va
 
 
 def test_what_is_unresolved_shrinks_the_average_alone():
+    """Its variance is that of what looks resolve: 0.04 of noise, and 1/(1000·0.25²) that rows leave."""
     counted = state(means=(2.0, 1.0, 0.0, 0.0))
     plain, doubted = _model(counted, 0.0, NOTHING_UNSEEN), _model(counted, 50.0, NOTHING_UNSEEN)
+    assert doubted.variances == plain.variances
+    assert plain.variances[0] == pytest.approx(0.056, rel=0.01)
     assert plain.coefficients[0] == pytest.approx(2.0, abs=0.01)
     assert doubted.coefficients[0] == pytest.approx(2.0 * 100 / 150, abs=0.01)
     assert doubted.coefficients[1:] == plain.coefficients[1:]
@@ -173,9 +163,8 @@ def test_an_interval_is_made_of_terms_of_degrees_beyond_and_of_what_is_unseen():
     belief, model = counted.beliefs[0], _model(counted, 0.0, PLENTY)
     beyond = belief.beyond(np.ones(3))
     assert beyond > 0.01
-    assert model.variances[0] == pytest.approx(_constant(counted))
-    assert model.variances[1:] == pytest.approx((TERMS * belief.likely * belief.variance)[1:])
-    assert model.truncation_variance == pytest.approx(BEYOND * beyond + _unseen(belief, PLENTY))
+    assert model.variances == pytest.approx(belief.likely * belief.variance)
+    assert model.truncation_variance == pytest.approx(beyond + _unseen(belief, PLENTY))
 
 
 def test_intervals_claim_no_larger_errors_than_residuals_hold():

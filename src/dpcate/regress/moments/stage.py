@@ -23,16 +23,13 @@ CONSTANT_SHARE = 0.06  # of μ², for the constant before the rounds
 ROUNDS_ON, ROUNDS_ANEW = 4, 7  # going on from a first stage, and starting anew
 CONFOUNDING = 2.0  # how much more confounding is left than if columns mattered to treatment and outcome independently
 OFF_CENTRE = 0.01  # the part of the effect's unseen variance that is in its average, times the square of the overlap
-# What intervals take: by what variances are multiplied, of the constant (where it is sampling noise, and how much more
-# where it is privacy noise), of terms and of the degrees beyond them; and which part of what residuals hold may be an
-# effect that nobody saw: where effects are open; where they are found, by how much arms differ, and by how many columns
-# matter (as a power of so many); and the most that all of this may be.
-CONSTANT, NOISY_CONSTANT = 4.2, 5.2
-TERMS, BEYOND = 0.15, 1.25
-OPEN, UNEVEN, MOST = 0.57, 0.38, 0.9
-MANY, MANY_POWER = 5.4, 4.5
-TIMES = 20.0  # as much energy as is open, or was found, residuals may hold of unseen effects
-OTHER_REASONS = 0.21  # by how much the logarithms of the arms' residual variances may differ though effects do not vary
+# Intervals are the posterior's and, beyond it, hold effects that no term sees. Which part of what residuals hold may be
+# such effects: where effects are open; where they are found, by how much arms differ, and by how many columns matter
+# (as a power of so many); and the most that all but the constant may be.
+OPEN, UNEVEN, MOST = 0.31, 0.85, 0.9
+MANY, MANY_POWER = 4.4, 8.0
+TIMES = 50.0  # as much energy as is open, or was found, residuals may hold of unseen effects
+OTHER_REASONS = 0.2  # by how much the logarithms of the arms' residual variances may differ though effects do not vary
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,11 +149,11 @@ def _model(state: State, unresolved: float, residuals: Residuals) -> MomentsMode
     belief = state.belief(block, dataclasses.replace(block.evidence, unresolved=unresolved))
     used = [max(degree for term in basis.terms for j, degree in term if j == column) for column in range(basis.width)]
     polynomials = [matrix[: k + 1, : k + 1] for matrix, k in zip(basis.polynomials, used, strict=True)]
-    variances = TERMS * belief.likely * belief.variance
-    truncation = BEYOND * belief.beyond(_filled(basis)) + _unseen(belief, residuals)
+    variances = belief.likely * belief.variance
+    truncation = belief.beyond(_filled(basis)) + _unseen(belief, residuals)
     believable = min(1.0, MOST * residuals.hold / (float(variances[1:].sum()) + truncation))
     variances *= believable
-    variances[0] = _constant(state)
+    variances[0] = state.beliefs[0].variance[0]  # as far as looks resolve it
     gram = block.evidence.gram
     return MomentsModel(
         means=basis.means.tolist(),
@@ -184,13 +181,6 @@ def _unseen(belief: Belief, residuals: Residuals) -> float:
     uneven = UNEVEN * max(residuals.apart - OTHER_REASONS, 0.0)
     by_energy = ((unknown, OPEN), (known, many + uneven))
     return sum(part * energy * min(residuals.hold, TIMES * energy) for energy, part in by_energy) / (known + unknown)
-
-
-def _constant(state: State) -> float:
-    """The constant's variance, as far as looks resolve it; what rows alone would not leave counts for more."""
-    variance = float(state.beliefs[0].variance[0])
-    noisy = max(1 - state.sampling(state.blocks[0]) / variance, 0.0)
-    return (CONSTANT + NOISY_CONSTANT * noisy) * variance
 
 
 def _filled(basis: Basis) -> np.ndarray:
