@@ -76,6 +76,7 @@ MAY_DRAW = {
     "bench/problems": DRAWS,
     "bench/clinic": DRAWS,
     "bench/published": DRAWS,
+    "bench/extremes": DRAWS,
     "bench/planner": DRAWS,
     "bench/peers/cases": DRAWS,
     "bench/paper/sources": DRAWS,

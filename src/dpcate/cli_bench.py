@@ -119,6 +119,42 @@ def published(
 
 
 @app.command()
+def average(
+    seeds: Annotated[int, typer.Option(min=1, help="Repetitions, of data and noise.")] = 200,
+    first_seed: Annotated[int, typer.Option(min=0, help="docs/protocol.md lists the seeds that were looked at.")] = 0,
+    quiet: Quiet = False,
+) -> None:
+    """How often the 95% interval of the average effect covers on Dataset 1, and its width next to a non-private one."""
+    from dpcate.bench.average import EPSILONS, cover
+
+    with progress_bar(quiet) as report:
+        lines = list(cover(range(first_seed, first_seed + seeds), EPSILONS, report))
+    print("epsilon,coverage,width,oracle_width")
+    for line in lines:
+        print(f"{line.epsilon:g},{line.coverage:.3f},{line.width:.3f},{line.oracle_width:.3f}")
+
+
+@app.command()
+def extremes(
+    configurations: Annotated[int, typer.Option(min=1, help="How many are drawn.")] = 500,
+    first_seed: Annotated[int, typer.Option(min=0, help="Of the first configuration.")] = 0,
+    rows: Annotated[int, typer.Option(min=51, help="The most rows.")] = 50_000,
+    columns: Annotated[int, typer.Option(min=1, help="The most columns.")] = 200,
+    quiet: Quiet = False,
+) -> None:
+    """Random hostile configurations: which of them give effects that are not finite or beyond the outcome's range."""
+    from dpcate.bench.extremes import unsound
+
+    with progress_bar(quiet) as report:
+        found = list(unsound(range(first_seed, first_seed + configurations), rows, columns, report))
+    print(f"{configurations - len(found)} of {configurations} are sound")
+    for configuration in found:
+        print(configuration)
+    if found:
+        raise typer.Exit(1)
+
+
+@app.command()
 def plan(
     second_stage: Annotated[str | None, typer.Option(help="One second stage; all of them if not given.")] = None,
 ) -> None:
