@@ -21,7 +21,8 @@ from dpcate.regress.moments.stage import (
     OFF_CENTRE,
     OPEN,
     OTHER_REASONS,
-    TIMES,
+    TIMES_FOUND,
+    TIMES_OPEN,
     UNEVEN,
     Residuals,
     _filled,
@@ -74,8 +75,8 @@ def test_what_is_unseen_is_a_part_of_what_residuals_hold(matter, apart, hold):
     known, unknown = (belief.mean[1:] ** 2).sum(), belief.variance[1:].sum()
     assert columns == pytest.approx(matter, abs=0.9)
     energy = known + unknown
-    expected = OPEN * unknown / energy * min(hold, TIMES * unknown)
-    room = min(hold, TIMES * known)
+    expected = OPEN * unknown / energy * min(hold, TIMES_OPEN * unknown)
+    room = min(hold, TIMES_FOUND * known)
     if columns > 1:
         expected += known / energy * room * ((columns - 1) / MANY) ** MANY_POWER
     if apart > OTHER_REASONS:

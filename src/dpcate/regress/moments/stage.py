@@ -26,9 +26,9 @@ OFF_CENTRE = 0.01  # the part of the effect's unseen variance that is in its ave
 # Intervals are the posterior's and, beyond it, hold effects that no term sees. Which part of what residuals hold may be
 # such effects: where effects are open; where they are found, by how much arms differ, and by how many columns matter
 # (as a power of so many); and the most that all but the constant may be.
-OPEN, UNEVEN, MOST = 0.31, 0.85, 0.9
-MANY, MANY_POWER = 4.4, 8.0
-TIMES = 50.0  # as much energy as is open, or was found, residuals may hold of unseen effects
+OPEN, UNEVEN, MOST = 0.31, 1.1, 0.9
+MANY, MANY_POWER = 4.2, 9.5
+TIMES_OPEN, TIMES_FOUND = 50.0, 4.0  # times as much energy as is open, and as was found, unseen effects may hold
 OTHER_REASONS = 0.2  # by how much the logarithms of the arms' residual variances may differ though effects do not vary
 
 
@@ -179,8 +179,9 @@ def _unseen(belief: Belief, residuals: Residuals) -> float:
     known, unknown = float((belief.mean[1:] ** 2).sum()), float(belief.variance[1:].sum())
     many = (max(belief.columns - 1, 0.0) / MANY) ** MANY_POWER
     uneven = UNEVEN * max(residuals.apart - OTHER_REASONS, 0.0)
-    by_energy = ((unknown, OPEN), (known, many + uneven))
-    return sum(part * energy * min(residuals.hold, TIMES * energy) for energy, part in by_energy) / (known + unknown)
+    still_open = OPEN * unknown * min(residuals.hold, TIMES_OPEN * unknown)
+    elsewhere = (many + uneven) * known * min(residuals.hold, TIMES_FOUND * known)
+    return (still_open + elsewhere) / (known + unknown)
 
 
 def _filled(basis: Basis) -> np.ndarray:
