@@ -28,7 +28,7 @@ OFF_CENTRE = 0.01  # the part of the effect's unseen variance that is in its ave
 # (as a power of so many); and the most that all but the constant may be.
 OPEN, UNEVEN, MOST = 0.31, 1.1, 0.9
 MANY, MANY_POWER = 4.2, 9.5
-TIMES_OPEN, TIMES_FOUND = 50.0, 4.0  # times as much energy as is open, and as was found, unseen effects may hold
+TIMES_OPEN, TIMES_FOUND = 50.0, 4.0  # that part is of no more than so many times the energy that is open, or was found
 OTHER_REASONS = 0.2  # by how much the logarithms of the arms' residual variances may differ though effects do not vary
 
 
