@@ -26,7 +26,7 @@ from dpcate.nuisance import (
     first_stage_named,
     share_of,
 )
-from dpcate.orthogonal import Learner
+from dpcate.orthogonal import Learner, R
 from dpcate.paper import CuratorNotes, PaperFeatures, PaperKernel, PaperNetwork, paper_function, paper_queries
 from dpcate.privacy import (
     Accountant,
@@ -201,7 +201,14 @@ class Pipeline:
         """The μ of the nuisances: all that is left on disjoint parts, or of the paper's half, else a share of μ²."""
         if self.calibration == "paper" or not self.split.stages_share_budget:
             return mu
-        return mu * share_of(self.first_stage, self.learner.needs) ** 0.5
+        share = MomentsNuisance.late_share if self._goes_on else share_of(self.first_stage, self.learner.needs)
+        return mu * math.sqrt(share)
+
+    @property
+    def _goes_on(self) -> bool:
+        """Whether the second stage solves the first one's equations for the effect, on the same rows."""
+        moments = isinstance(self.second_stage, Moments) and isinstance(_own(self.first_stage), MomentsNuisance)
+        return moments and isinstance(self.learner, R) and self.split.kind == "none"
 
     def _persons_in(self, part: Part, persons: int) -> float:
         """The public number that sums over a part are divided by."""
@@ -219,6 +226,7 @@ class Pipeline:
             part=trained_on,
             columns=columns,
             propensity_floor=self.propensity_floor,
+            late=self._goes_on,
         )
 
     def _fit_nuisances(

@@ -14,7 +14,8 @@ from dpcate.schema import Schema
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingRows:
-    """The rows that train one set of nuisances, and the public facts around them; `propensity` where it is known."""
+    """The rows that train one set of nuisances, and the public facts around them; `propensity` where it is known, `late`
+    where the second stage goes on, on the same rows and by the same equations."""
 
     schema: Schema
     rows: Rows
@@ -25,6 +26,7 @@ class TrainingRows:
     columns: ColumnMoments | None = None
     propensity_floor: float = 0.05
     propensity: Callable[[np.ndarray], np.ndarray] | None = None
+    late: bool = False
 
     def __repr__(self) -> str:
         return "<TrainingRows: sealed>"

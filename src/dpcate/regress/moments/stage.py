@@ -20,8 +20,7 @@ from dpcate.regress.problem import Problem
 from dpcate.regress.sizes import Sizes
 
 CONSTANT_SHARE = 0.06  # of μ², for the constant before the rounds
-ROUNDS_ON, ROUNDS_ANEW = 4, 7  # going on from a first stage, and starting anew
-CONFOUNDING = 2.0  # how much more confounding is left than if columns mattered to treatment and outcome independently
+ROUNDS_ANEW = 7  # where no first stage learned of the effect
 OFF_CENTRE = 0.01  # the part of the effect's unseen variance that is in its average, times the square of the overlap
 # Intervals are the posterior's and, beyond it, hold effects that no term sees. Which part of what residuals hold may be
 # such effects: where effects are open; where they are found, by how much arms differ, and by how many columns matter
@@ -56,7 +55,7 @@ class Moments:
 
     def _on(self, problem: Problem, rows: MomentRows, mu: float, name: str) -> State:
         state = _continued(problem, problem.start)
-        rounds = self.rounds or ROUNDS_ON
+        rounds = self.rounds or problem.start.rounds_left
         for number in range(rounds):
             spent, label, left = mu / math.sqrt(rounds), f"{name}: round {number + 1}", rounds - number
             if left > 1:  # what joins in the last round could not be set right
@@ -141,7 +140,7 @@ def _unresolved(state: State, problem: Problem) -> float:
     left, and effects that vary unseen, which weigh most where people are comparable."""
     unknown = float(state.beliefs[0].variance[1:].sum())
     overlap = float(problem.start.shares.prod())
-    return CONFOUNDING * problem.start.confounding + OFF_CENTRE * unknown / overlap**2
+    return problem.start.confounding + OFF_CENTRE * unknown / overlap**2
 
 
 def _model(state: State, unresolved: float, residuals: Residuals) -> MomentsModel:

@@ -3,6 +3,9 @@
 With  w = a − π(x),  the outcome is  y = m(x) + w·τ(x) + e,  and functions of x are uncorrelated with w times functions
 of x. So m and τ are two blocks of one regression: no residual is left with a treated and a control half, which clipping
 would bias, and what is learned of τ on the way is not lost: the second stage starts from it.
+
+Its equations for τ are the R-learner's. Where that is the second stage, on the same rows, m is fitted on with τ in all
+rounds but the last: a curve that both m and π lack would be taken for one of the effect, and a joint fit mends that.
 """
 
 import dataclasses
@@ -17,7 +20,7 @@ from dpcate.privacy import Mechanisms, Neighbours
 from dpcate.regress.columns import ColumnMoments
 from dpcate.regress.moments import rules
 from dpcate.regress.moments.belief import Evidence, Prior
-from dpcate.regress.moments.rounds import Block, Slope, State, focused, played, sized
+from dpcate.regress.moments.rounds import Block, Slope, State, deepened, focused, played, sized
 from dpcate.regress.moments.rows import MomentRows
 from dpcate.regress.problem import signal
 from dpcate.regress.sizes import Place, Sizes, located, worth_locating
@@ -29,14 +32,19 @@ CONSTANTS_SHARE = 0.1  # of the rounds
 CHECK_SHARE = 0.015  # of the rounds, for a last look at the residuals where second moments made steps long
 GRAM_SHARE = 2 * rules.GRAM_SHARE  # the second stage needs no other
 PROPENSITY_ROUNDS, ROUNDS = 3, 4
+LATE_SHARE, LATE_ROUNDS = 3 / 7, 3  # of the stage, where it goes on to nearly the end
+ROUNDS_LEFT, ROUNDS_LEFT_LATE = 4, 1  # to the second stage
 OUTCOME_IMPORTANCE = 6.0  # next to the effect's 1: an error in m adds to all residuals, and hides which columns matter
+LATE_IMPORTANCE = 0.05  # the same in late rounds, where columns are known
+CONFOUNDING = 2.0  # how much more confounding is left than if columns mattered to treatment and outcome independently
 
 Function = Callable[[np.ndarray], np.ndarray]
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrialRows:
-    """What the fit needs of rows, and the public facts around them; `propensity` where it is known."""
+    """What the fit needs of rows, and the public facts around them; `propensity` where it is known, `late` where the
+    second stage solves the same equations on the same rows."""
 
     x: np.ndarray
     treated: np.ndarray
@@ -52,6 +60,7 @@ class TrialRows:
     columns: ColumnMoments
     propensity_floor: float
     propensity: Function | None
+    late: bool
 
     def __repr__(self) -> str:
         return "<TrialRows: sealed>"
@@ -59,7 +68,8 @@ class TrialRows:
 
 @dataclass(frozen=True)
 class EffectStart:
-    """What the first stage learned of the effect, residual sizes by arm, and how many are treated."""
+    """What the first stage learned of the effect, residual sizes by arm, how many are treated, the variance of the
+    confounding that is left, and how many rounds are."""
 
     basis: Basis
     mean_error: float
@@ -67,6 +77,7 @@ class EffectStart:
     sizes: Sizes
     treated: float
     confounding: float
+    rounds_left: int
 
     @property
     def shares(self) -> np.ndarray:
@@ -86,6 +97,8 @@ class Together:
 
 def fit_together(trial: TrialRows, mechanisms: Mechanisms, mu: float, name: str) -> Together:
     """π, then m and τ, spending μ in all."""
+    late = mu * math.sqrt(LATE_SHARE) if trial.late else 0.0
+    mu = math.sqrt(mu**2 - late**2)
     worth = signal(trial.n, mu, trial.neighbours, trial.rows_per_person)
     basis, error = first_basis(trial.columns, worth), trial.columns.mean_error
     gram = rules.gram_terms(worth)
@@ -121,7 +134,10 @@ def fit_together(trial: TrialRows, mechanisms: Mechanisms, mu: float, name: str)
         state = played(state, rows, each, label, rules.EARLY, two_valued=trial.two_valued)
     if check:
         state = sized(state, rows, rounds * math.sqrt(check), f"{name}: last residual sizes")
-    return _together(state, propensity, place.centre, doubt, treated)
+    doubt = CONFOUNDING * doubt / (treated * (1 - treated)) ** 2
+    if trial.late:
+        state = _played_late(state, rows, late, name, doubt, two_valued=trial.two_valued)
+    return _together(state, propensity, place.centre, doubt, treated, ROUNDS_LEFT_LATE if trial.late else ROUNDS_LEFT)
 
 
 def first_basis(columns: ColumnMoments, signal: float) -> Basis:
@@ -202,13 +218,29 @@ def _start(n: float, basis: Basis, error: float, before: Place, place: Place, tr
     return State(n, basis, error, blocks, Sizes.prior(scale, place.scale_doubt, treated))
 
 
-def _together(state: State, propensity: Function, centre: float, doubt: np.ndarray, treated: float) -> Together:
+def _played_late(
+    state: State, rows: MomentRows, mu: float, name: str, doubt: np.ndarray, *, two_valued: bool
+) -> State:
+    """Rounds in which m matters as far as errors of it end in the effect: as far as π is in doubt."""
+    outcome, effect = state.blocks
+    outcome = dataclasses.replace(outcome, importance=LATE_IMPORTANCE + float(doubt[1:].sum()))
+    state = dataclasses.replace(state, blocks=(outcome, effect))
+    each = mu / math.sqrt(LATE_ROUNDS)
+    for number in range(LATE_ROUNDS):
+        state = deepened(state)
+        rows.describe(state.basis)
+        label, left = f"{name}: late round {number + 1}", LATE_ROUNDS - number
+        state = played(state, rows, each, label, rules.LATE, two_valued=two_valued, left=left)
+    return state
+
+
+def _together(
+    state: State, propensity: Function, centre: float, doubt: np.ndarray, treated: float, rounds_left: int
+) -> Together:
     basis, (outcome, effect) = state.basis, state.beliefs
-    shared = len(doubt)
-    overlap = treated * (1 - treated)
-    confounding = float((outcome.variance[1:shared] * doubt[1:]).sum()) / overlap**2
+    confounding = float((outcome.variance[1 : len(doubt)] * doubt[1:]).sum())
     block = dataclasses.replace(state.blocks[1], evidence=state.blocks[1].evidence.favouring(outcome))
-    start = EffectStart(basis, state.mean_error, block, state.sizes, treated, confounding)
+    start = EffectStart(basis, state.mean_error, block, state.sizes, treated, confounding, rounds_left)
     return Together(
         propensity=propensity,
         outcome=lambda x: centre + basis.at(x) @ outcome.mean,
