@@ -201,12 +201,12 @@ class Pipeline:
         """The μ of the nuisances: all that is left on disjoint parts, or of the paper's half, else a share of μ²."""
         if self.calibration == "paper" or not self.split.stages_share_budget:
             return mu
-        share = MomentsNuisance.late_share if self._goes_on else share_of(self.first_stage, self.learner.needs)
+        share = 1 - AVERAGE_SHARE if self._one_regression else share_of(self.first_stage, self.learner.needs)
         return mu * math.sqrt(share)
 
     @property
-    def _goes_on(self) -> bool:
-        """Whether the second stage solves the first one's equations for the effect, on the same rows."""
+    def _one_regression(self) -> bool:
+        """Whether a second stage would solve the first one's equations for the effect, on the same rows."""
         moments = isinstance(self.second_stage, Moments) and isinstance(_own(self.first_stage), MomentsNuisance)
         return moments and isinstance(self.learner, R) and self.split.kind == "none"
 
@@ -226,7 +226,8 @@ class Pipeline:
             part=trained_on,
             columns=columns,
             propensity_floor=self.propensity_floor,
-            late=self._goes_on,
+            to_the_end=self._one_regression,
+            late_rounds=self.second_stage.rounds if self._one_regression else None,
         )
 
     def _fit_nuisances(
@@ -271,7 +272,7 @@ class Pipeline:
     ) -> tuple[Model, CuratorNotes | KernelOracle | None]:
         if self.calibration == "paper":
             return self._as_printed(problem, mechanisms, nuisances)
-        mu = math.sqrt(mechanisms.accountant.gaussian_left(problem.part) ** 2 - reserved**2)
+        mu = math.sqrt(max(mechanisms.accountant.gaussian_left(problem.part) ** 2 - reserved**2, 0.0))
         if isinstance(self.second_stage, Kernel):
             oracle = self.second_stage.fit_oracle(problem, mechanisms, mu, "effect")
             return (oracle.model, oracle) if self.queries is None else (self._asked(oracle, problem), None)

@@ -16,7 +16,6 @@ class MomentsNuisance:
 
     name = "moments"
     share = 0.5  # of μ² for the stage: what it learns of the effect is not lost
-    late_share = 0.875  # the same where the second stage goes on: all but one of its rounds are played here
 
     def paid(self, needs: tuple[str, ...]) -> tuple[str, ...]:
         return needs
@@ -54,5 +53,6 @@ def _trial(training: TrainingRows) -> TrialRows:
         columns=training.columns,
         propensity_floor=training.propensity_floor,
         propensity=training.propensity,
-        late=training.late,
+        to_the_end=training.to_the_end,
+        late_rounds=training.late_rounds,
     )

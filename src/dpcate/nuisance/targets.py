@@ -14,8 +14,8 @@ from dpcate.schema import Schema
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingRows:
-    """The rows that train one set of nuisances, and the public facts around them; `propensity` where it is known, `late`
-    where the second stage goes on, on the same rows and by the same equations."""
+    """The rows that train one set of nuisances, and the public facts around them; `propensity` where it is known;
+    whether the effect is to be fitted to the end too, and in how many late rounds (None: by rule)."""
 
     schema: Schema
     rows: Rows
@@ -26,7 +26,8 @@ class TrainingRows:
     columns: ColumnMoments | None = None
     propensity_floor: float = 0.05
     propensity: Callable[[np.ndarray], np.ndarray] | None = None
-    late: bool = False
+    to_the_end: bool = False
+    late_rounds: int | None = None
 
     def __repr__(self) -> str:
         return "<TrainingRows: sealed>"

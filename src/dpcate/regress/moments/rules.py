@@ -10,6 +10,7 @@ import numpy as np
 
 SIZE_SHARE = 0.08  # of a round, for the counts of residual sizes
 GENTLEST, STERNEST = 3.0, 0.5  # how much less and more is clipped, at most, by which noise outweighs which (as squares)
+DROWNING = 40.0  # n·μ² up to which privacy noise outweighs sampling noise, for ten terms
 DROWNED = 0.2  # sampling noise over privacy noise, below which more is clipped
 GRAM_SHARE = 0.07  # of a stage, for the second moment of the terms that matter
 GRAM_NOISE = 0.3  # its largest tolerated noise, as a spectral norm
@@ -44,6 +45,12 @@ def trust(mean_error: float) -> float:
 def first_degree(signal: float, width: int) -> int:
     """Degree 4 at once where columns are few or the budget large; others may grow it later."""
     return 4 if width <= 5 or signal > 600 * width else 3
+
+
+def late_rounds(n: float, mu: float) -> int:
+    """Six where rows' own noise counts; four where privacy noise drowns it: clips are stern there, and more looks
+    repeat the same errors."""
+    return 6 if n * mu**2 > DROWNING else 4
 
 
 def gram_terms(signal: float) -> int:

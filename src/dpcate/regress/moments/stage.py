@@ -20,15 +20,15 @@ from dpcate.regress.problem import Problem
 from dpcate.regress.sizes import Sizes
 
 CONSTANT_SHARE = 0.06  # of μ², for the constant before the rounds
-ROUNDS_ANEW = 7  # where no first stage learned of the effect
+ROUNDS_ON, ROUNDS_ANEW = 4, 7  # going on from a first stage, and starting anew
 OFF_CENTRE = 0.01  # the part of the effect's unseen variance that is in its average, times the square of the overlap
 # Intervals are the posterior's and, beyond it, hold effects that no term sees. Which part of what residuals hold may be
 # such effects: where effects are open; where they are found, by how much arms differ, and by how many columns matter
 # (as a power of so many); and the most that all but the constant may be.
-OPEN, UNEVEN, MOST = 0.31, 1.1, 0.9
-MANY, MANY_POWER = 4.2, 9.5
-TIMES_OPEN, TIMES_FOUND = 50.0, 4.0  # that part is of no more than so many times the energy that is open, or was found
-OTHER_REASONS = 0.2  # by how much the logarithms of the arms' residual variances may differ though effects do not vary
+OPEN, UNEVEN, MOST = 0.37, 3.6, 0.95
+MANY, MANY_POWER = 4.2, 8.5
+TIMES_OPEN, TIMES_FOUND = 50.0, 8.0  # that part is of no more than so many times the energy that is open, or was found
+OTHER_REASONS = 0.25  # by how much the logarithms of the arms' residual variances may differ though effects do not vary
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +55,7 @@ class Moments:
 
     def _on(self, problem: Problem, rows: MomentRows, mu: float, name: str) -> State:
         state = _continued(problem, problem.start)
-        rounds = self.rounds or problem.start.rounds_left
+        rounds = 0 if problem.start.finished else self.rounds or ROUNDS_ON
         for number in range(rounds):
             spent, label, left = mu / math.sqrt(rounds), f"{name}: round {number + 1}", rounds - number
             if left > 1:  # what joins in the last round could not be set right

@@ -4,8 +4,8 @@ With  w = a − π(x),  the outcome is  y = m(x) + w·τ(x) + e,  and functions 
 of x. So m and τ are two blocks of one regression: no residual is left with a treated and a control half, which clipping
 would bias, and what is learned of τ on the way is not lost: the second stage starts from it.
 
-Its equations for τ are the R-learner's. Where that is the second stage, on the same rows, m is fitted on with τ in all
-rounds but the last: a curve that both m and π lack would be taken for one of the effect, and a joint fit mends that.
+Its equations for τ are the R-learner's. Where that is the second stage, on the same rows, m is fitted on with τ to the
+end, and nothing is left to a second stage: a curve that both m and π lack would be taken for one of the effect there.
 """
 
 import dataclasses
@@ -32,8 +32,7 @@ CONSTANTS_SHARE = 0.1  # of the rounds
 CHECK_SHARE = 0.015  # of the rounds, for a last look at the residuals where second moments made steps long
 GRAM_SHARE = 2 * rules.GRAM_SHARE  # the second stage needs no other
 PROPENSITY_ROUNDS, ROUNDS = 3, 4
-LATE_SHARE, LATE_ROUNDS = 3 / 7, 3  # of the stage, where it goes on to nearly the end
-ROUNDS_LEFT, ROUNDS_LEFT_LATE = 4, 1  # to the second stage
+EARLY_ROUNDS, LATE_SHARE = 3, 0.6  # where the effect is fitted to the end: the first rounds, and late ones' share
 OUTCOME_IMPORTANCE = 6.0  # next to the effect's 1: an error in m adds to all residuals, and hides which columns matter
 LATE_IMPORTANCE = 0.05  # the same in late rounds, where columns are known
 CONFOUNDING = 2.0  # how much more confounding is left than if columns mattered to treatment and outcome independently
@@ -43,8 +42,8 @@ Function = Callable[[np.ndarray], np.ndarray]
 
 @dataclass(frozen=True, kw_only=True)
 class TrialRows:
-    """What the fit needs of rows, and the public facts around them; `propensity` where it is known, `late` where the
-    second stage solves the same equations on the same rows."""
+    """What the fit needs of rows, and the public facts around them; `propensity` where it is known; whether the
+    effect is fitted to the end, and in how many late rounds (None: by rule)."""
 
     x: np.ndarray
     treated: np.ndarray
@@ -60,7 +59,8 @@ class TrialRows:
     columns: ColumnMoments
     propensity_floor: float
     propensity: Function | None
-    late: bool
+    to_the_end: bool
+    late_rounds: int | None
 
     def __repr__(self) -> str:
         return "<TrialRows: sealed>"
@@ -69,7 +69,7 @@ class TrialRows:
 @dataclass(frozen=True)
 class EffectStart:
     """What the first stage learned of the effect, residual sizes by arm, how many are treated, the variance of the
-    confounding that is left, and how many rounds are."""
+    confounding that is left, and whether a second stage is to go on."""
 
     basis: Basis
     mean_error: float
@@ -77,7 +77,7 @@ class EffectStart:
     sizes: Sizes
     treated: float
     confounding: float
-    rounds_left: int
+    finished: bool
 
     @property
     def shares(self) -> np.ndarray:
@@ -97,7 +97,8 @@ class Together:
 
 def fit_together(trial: TrialRows, mechanisms: Mechanisms, mu: float, name: str) -> Together:
     """π, then m and τ, spending μ in all."""
-    late = mu * math.sqrt(LATE_SHARE) if trial.late else 0.0
+    late = mu * math.sqrt(LATE_SHARE) if trial.to_the_end else 0.0
+    late_rounds = trial.late_rounds or rules.late_rounds(trial.n, mu)
     mu = math.sqrt(mu**2 - late**2)
     worth = signal(trial.n, mu, trial.neighbours, trial.rows_per_person)
     basis, error = first_basis(trial.columns, worth), trial.columns.mean_error
@@ -126,8 +127,9 @@ def fit_together(trial: TrialRows, mechanisms: Mechanisms, mu: float, name: str)
         constants_only=True, two_valued=trial.two_valued,
     )  # fmt: skip
     check = CHECK_SHARE if gram and not trial.two_valued else 0.0
-    each = rounds * math.sqrt((1 - CONSTANTS_SHARE - check) / ROUNDS)
-    for number in range(ROUNDS):
+    count = EARLY_ROUNDS if trial.to_the_end else ROUNDS
+    each = rounds * math.sqrt((1 - CONSTANTS_SHARE - check) / count)
+    for number in range(count):
         if number == 1 and gram:
             state = focused(state, rows, gram, spend["gram"], name)
         label = f"{name}: round {number + 1}"
@@ -135,9 +137,10 @@ def fit_together(trial: TrialRows, mechanisms: Mechanisms, mu: float, name: str)
     if check:
         state = sized(state, rows, rounds * math.sqrt(check), f"{name}: last residual sizes")
     doubt = CONFOUNDING * doubt / (treated * (1 - treated)) ** 2
-    if trial.late:
-        state = _played_late(state, rows, late, name, doubt, two_valued=trial.two_valued)
-    return _together(state, propensity, place.centre, doubt, treated, ROUNDS_LEFT_LATE if trial.late else ROUNDS_LEFT)
+    for left in range(late_rounds if trial.to_the_end else 0, 0, -1):
+        label = f"{name}: late round {late_rounds - left + 1}"
+        state = _played_late(state, rows, late / math.sqrt(late_rounds), label, doubt, trial.two_valued, left)
+    return _together(state, propensity, place.centre, doubt, treated, finished=trial.to_the_end)
 
 
 def first_basis(columns: ColumnMoments, signal: float) -> Basis:
@@ -219,28 +222,27 @@ def _start(n: float, basis: Basis, error: float, before: Place, place: Place, tr
 
 
 def _played_late(
-    state: State, rows: MomentRows, mu: float, name: str, doubt: np.ndarray, *, two_valued: bool
+    state: State, rows: MomentRows, mu: float, name: str, doubt: np.ndarray, two_valued: bool, left: int
 ) -> State:
-    """Rounds in which m matters as far as errors of it end in the effect: as far as π is in doubt."""
+    """A round in which m matters as far as errors of it end in the effect: as far as π is in doubt. What the last one
+    finds of m comes too late, and what joins in it could not be set right."""
     outcome, effect = state.blocks
-    outcome = dataclasses.replace(outcome, importance=LATE_IMPORTANCE + float(doubt[1:].sum()))
+    confounds = float(doubt[1:].sum()) if left > 1 else 0.0
+    outcome = dataclasses.replace(outcome, importance=LATE_IMPORTANCE + confounds)
     state = dataclasses.replace(state, blocks=(outcome, effect))
-    each = mu / math.sqrt(LATE_ROUNDS)
-    for number in range(LATE_ROUNDS):
+    if left > 1:
         state = deepened(state)
-        rows.describe(state.basis)
-        label, left = f"{name}: late round {number + 1}", LATE_ROUNDS - number
-        state = played(state, rows, each, label, rules.LATE, two_valued=two_valued, left=left)
-    return state
+    rows.describe(state.basis)
+    return played(state, rows, mu, name, rules.LATE, two_valued=two_valued, left=left)
 
 
 def _together(
-    state: State, propensity: Function, centre: float, doubt: np.ndarray, treated: float, rounds_left: int
+    state: State, propensity: Function, centre: float, doubt: np.ndarray, treated: float, *, finished: bool
 ) -> Together:
     basis, (outcome, effect) = state.basis, state.beliefs
     confounding = float((outcome.variance[1 : len(doubt)] * doubt[1:]).sum())
     block = dataclasses.replace(state.blocks[1], evidence=state.blocks[1].evidence.favouring(outcome))
-    start = EffectStart(basis, state.mean_error, block, state.sizes, treated, confounding, rounds_left)
+    start = EffectStart(basis, state.mean_error, block, state.sizes, treated, confounding, finished)
     return Together(
         propensity=propensity,
         outcome=lambda x: centre + basis.at(x) @ outcome.mean,
