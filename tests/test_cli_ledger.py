@@ -63,7 +63,7 @@ def test_fits_are_charged_shown_and_finally_refused(place):
     assert (granted["what"], charged["what"]) == ("grant", "fit")
     assert len(charged["details"]) == len(dpcate.Release.load(place / "first.json").charges)
     page = run("ledger", "history", "--dataset", "trial", "--details", folder=place, COLUMNS="200").stdout
-    assert "effect: round 1, scores, all rows" in page
+    assert "effect and outcome: round 1, scores, all rows" in page
     assert charged["sha256"][:12] in page
 
 

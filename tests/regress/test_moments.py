@@ -1,3 +1,5 @@
+import math
+
 import numpy as np
 import pytest
 from scipy.stats import norm
@@ -5,8 +7,10 @@ from scipy.stats import norm
 import dpcate
 from dpcate import Moments, PrivateCATE
 from dpcate.errors import InputError
-from dpcate.privacy import Accountant, Budget, Mechanisms, noise_source
+from dpcate.pipeline import Pipeline
+from dpcate.privacy import Accountant, Budget, Mechanisms, gdp_mu, noise_source
 from dpcate.regress import ColumnRows, private_columns
+from dpcate.regress.moments import rules
 
 DATA = dpcate.datasets.synthetic(1, 3000, seed=21)
 
@@ -102,9 +106,56 @@ def test_without_heterogeneity_none_is_claimed():
     assert np.sqrt(np.mean((model.effect(x) - tau) ** 2)) < 0.15
 
 
+def rounds_of(**settings):
+    """The names of all rounds of scores, and whether a constant was fitted apart."""
+    names = [charge.name for charge in fitted(1.0, **settings).release_.charges]
+    scores = [name.removesuffix(", scores") for name in names if name.endswith(", scores") and "round" in name]
+    return [name for name in scores if "propensity" not in name], any("refined constant" in name for name in names)
+
+
+def test_outcome_and_effect_are_one_regression_where_a_second_stage_would_solve_the_same_equations():
+    rounds, apart = rounds_of()
+    early = [f"nuisances: round {number}" for number in (1, 2, 3)]
+    assert rounds == early + [f"effect and outcome: round {number}" for number in range(1, 7)]
+    assert not apart
+    assert rounds_of(second_stage=Moments(rounds=2))[0] == [*early, *rounds[3:5]]
+
+
 def test_a_first_stage_of_the_same_rows_is_not_lost():
-    """The second stage goes on from what the first one learned of the effect, without a constant of its own."""
-    names = [charge.name for charge in fitted(1.0).release_.charges]
-    assert "effect: round 1, scores" in names
-    assert not any("refined constant" in name for name in names)
-    assert any("refined constant" in charge.name for charge in fitted(1.0, split="crossfit").release_.charges)
+    """Another learner goes on from what the first stage learned of the effect, without a constant of its own."""
+    rounds, apart = rounds_of(learner="dr")
+    assert [name for name in rounds if name.startswith("effect")] == [f"effect: round {k}" for k in (1, 2, 3, 4)]
+    assert not apart
+    assert rounds_of(split="crossfit")[1]
+
+
+@pytest.mark.parametrize(("n", "epsilon", "late"), [(3000, 0.1, 4), (30000, 0.1, 4), (3000, 0.5, 6), (4000, 10.0, 6)])
+def test_fewer_looks_where_privacy_noise_drowns_all_else(n, epsilon, late):
+    assert rules.late_rounds(n, gdp_mu(epsilon, 1e-5)) == late
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"neighbours": "add-or-remove-one"}, {"nuisance": dpcate.KnownPropensity(0.5)}]
+)
+def test_one_regression_spends_all_of_the_budget(settings):
+    spent = [charge.spent.mu for charge in fitted(1.0, **settings).release_.charges]
+    assert math.hypot(*spent) == pytest.approx(gdp_mu(1.0, 1e-5), rel=1e-9)
+
+
+def confounded(seed, q=30, n=4000):
+    """How far the effect, which is 1 for all, is missed where outcome and treatment follow the same curves."""
+    rng = np.random.default_rng(seed)
+    x = rng.random((n, q))
+    curves = (8 * np.abs(x[:, :4] - 0.5) - 2).sum(axis=1) / 2
+    treated = (rng.random(n) < 1 / (1 + np.exp(-0.75 * curves))).astype(float)
+    y = np.clip(1.5 * curves + treated + rng.normal(size=n), -20, 20)
+    columns = {f"x{j}": dpcate.Number(0, 1) for j in range(q)}
+    schema = dpcate.Schema(covariates=columns, treatment="t", outcome=dpcate.Outcome("y", -20, 20))
+    model = PrivateCATE(schema, epsilon=2.0, delta=1e-5, random_state=seed).fit(y, treated, X=x)
+    return np.sqrt(np.mean((model.effect(x) - 1) ** 2))
+
+
+def test_fitting_the_outcome_to_the_end_keeps_its_curves_out_of_the_effect(monkeypatch):
+    one_regression = np.mean([confounded(seed) for seed in range(8)])
+    monkeypatch.setattr(Pipeline, "_one_regression", False)
+    assert one_regression < 0.9 * np.mean([confounded(seed) for seed in range(8)])

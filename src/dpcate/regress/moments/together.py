@@ -138,7 +138,7 @@ def fit_together(trial: TrialRows, mechanisms: Mechanisms, mu: float, name: str)
         state = sized(state, rows, rounds * math.sqrt(check), f"{name}: last residual sizes")
     doubt = CONFOUNDING * doubt / (treated * (1 - treated)) ** 2
     for left in range(late_rounds if trial.to_the_end else 0, 0, -1):
-        label = f"{name}: late round {late_rounds - left + 1}"
+        label = f"effect and outcome: round {late_rounds - left + 1}"
         state = _played_late(state, rows, late / math.sqrt(late_rounds), label, doubt, trial.two_valued, left)
     return _together(state, propensity, place.centre, doubt, treated, finished=trial.to_the_end)
 
