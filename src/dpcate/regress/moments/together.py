@@ -228,8 +228,9 @@ def _played_late(
     finds of m comes too late, and what joins in it could not be set right."""
     outcome, effect = state.blocks
     confounds = float(doubt[1:].sum()) if left > 1 else 0.0
-    outcome = dataclasses.replace(outcome, importance=LATE_IMPORTANCE + confounds)
-    state = dataclasses.replace(state, blocks=(outcome, effect))
+    if outcome.importance != LATE_IMPORTANCE + confounds:  # a state that stays itself keeps what it has worked out
+        outcome = dataclasses.replace(outcome, importance=LATE_IMPORTANCE + confounds)
+        state = dataclasses.replace(state, blocks=(outcome, effect))
     if left > 1:
         state = deepened(state)
     rows.describe(state.basis)
