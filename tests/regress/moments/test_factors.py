@@ -14,7 +14,6 @@ from dpcate.regress.columns import LARGEST_SQUARE, cut_square
 from dpcate.regress.moments.belief import Evidence, Observation, Prior
 from dpcate.regress.moments.rounds import Block, State
 from dpcate.regress.moments.stage import (
-    CONFOUNDING,
     MANY,
     MANY_POWER,
     MOST,
@@ -139,7 +138,7 @@ def test_what_no_look_resolves_of_the_average_is_confounding_and_effects_that_va
     start = SimpleNamespace(shares=np.array([0.8, 0.2]), confounding=0.3)
     counted = state()
     unknown = counted.beliefs[0].variance[1:].sum()
-    expected = CONFOUNDING * 0.3 + OFF_CENTRE * unknown / 0.16**2
+    expected = 0.3 + OFF_CENTRE * unknown / 0.16**2
     assert _unresolved(counted, SimpleNamespace(start=start)) == pytest.approx(expected)
 
 
