@@ -226,8 +226,7 @@ class Pipeline:
             part=trained_on,
             columns=columns,
             propensity_floor=self.propensity_floor,
-            to_the_end=self._one_regression,
-            late_rounds=self.second_stage.rounds if self._one_regression else None,
+            late_rounds=self.second_stage.rounds if self._one_regression else 0,
         )
 
     def _fit_nuisances(

@@ -53,6 +53,5 @@ def _trial(training: TrainingRows) -> TrialRows:
         columns=training.columns,
         propensity_floor=training.propensity_floor,
         propensity=training.propensity,
-        to_the_end=training.to_the_end,
         late_rounds=training.late_rounds,
     )

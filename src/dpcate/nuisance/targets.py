@@ -15,7 +15,7 @@ from dpcate.schema import Schema
 @dataclass(frozen=True, kw_only=True)
 class TrainingRows:
     """The rows that train one set of nuisances, and the public facts around them; `propensity` where it is known;
-    whether the effect is to be fitted to the end too, and in how many late rounds (None: by rule)."""
+    in how many late rounds the effect is to be fitted to the end too (None: by rule; 0: a second stage does that)."""
 
     schema: Schema
     rows: Rows
@@ -26,8 +26,7 @@ class TrainingRows:
     columns: ColumnMoments | None = None
     propensity_floor: float = 0.05
     propensity: Callable[[np.ndarray], np.ndarray] | None = None
-    to_the_end: bool = False
-    late_rounds: int | None = None
+    late_rounds: int | None = 0
 
     def __repr__(self) -> str:
         return "<TrainingRows: sealed>"

@@ -60,7 +60,7 @@ def many(matter, precision=25.0):
     means = np.r_[0.0, np.full(matter, 1.5), np.zeros(width - matter)]
     evidence = Evidence(prior, (Observation(means, np.zeros(width + 1), np.full(width + 1, precision)),))
     sizes = Sizes(np.ones(2), np.full(2, 0.1), np.ones(2), np.full(2, 0.5))
-    return State(1e6, basis, 0.0, (Block(evidence, 0.25, np.ones(2), 1.0),), sizes)
+    return State(1e6, basis, 0.0, (Block(evidence, 0.25, np.ones(2)),), sizes)
 
 
 @pytest.mark.parametrize("matter", [0, 1, 2, 4, 5, 8])
@@ -113,7 +113,7 @@ def test_degrees_beyond_matter_less_where_a_column_does_not_fill_its_range():
 def state(means=(0.0, 0.0, 0.0, 0.0), precision=25.0, scales=(1.0, 1.0), shares=(0.5, 0.5)):
     basis = Basis.additive(np.full(3, 0.5), np.full(3, 0.29), 1, 1)
     sizes = Sizes(np.array(scales), np.full(2, 0.1), np.array(scales), np.array(shares))
-    return State(1000.0, basis, 0.0, (Block(seen(means, precision), 0.25, np.ones(2), 1.0),), sizes)
+    return State(1000.0, basis, 0.0, (Block(seen(means, precision), 0.25, np.ones(2)),), sizes)
 
 
 @pytest.mark.parametrize("treated_scale", [0.5, 1.0, 2.0])
@@ -158,7 +158,7 @@ def test_an_interval_is_made_of_terms_of_degrees_beyond_and_of_what_is_unseen():
     terms = len(basis.terms)
     prior = Prior(0.0, 100.0, np.array([1.0]), np.array([1.0]), 3)
     look = Observation(np.r_[2.0, 1.0, np.zeros(terms - 2)], np.zeros(terms), np.full(terms, 25.0))
-    block = Block(Evidence(prior, (look,)), 0.25, np.ones(2), 1.0)
+    block = Block(Evidence(prior, (look,)), 0.25, np.ones(2))
     counted = State(1000.0, basis, 0.0, (block,), Sizes.prior(1.0, 0.1))
     belief, model = counted.beliefs[0], _model(counted, 0.0, PLENTY)
     beyond = belief.beyond(np.ones(3))

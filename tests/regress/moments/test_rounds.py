@@ -106,7 +106,7 @@ def test_columns_grow_once_they_surely_matter_if_they_fill_their_range():
     strong = np.array([bool(term) and term[0][0] != 1 for term in basis.terms])  # all but the second column matter
     seen = Observation(step=strong.astype(float), start=np.zeros(len(strong)), precision=np.full(len(strong), 1e4))
     prior = Prior(0.0, 1.0, np.array([0.5, 1.0]), np.array([1.0, 2.0]), 4)
-    block = Block(Evidence(prior, (seen,)), 1.0, np.ones(2), 1.0)
+    block = Block(Evidence(prior, (seen,)), 1.0, np.ones(2))
     grown = deepened(State(1e4, basis, 0.01, (block,), Sizes.prior(1.0, 0.1))).basis
     highest = [max(degree for term in grown.terms for j, degree in term if j == column) for column in range(4)]
     assert highest == [rules.HIGHEST_DEGREE, 3, 3, 3]
@@ -116,7 +116,7 @@ def test_columns_grow_once_they_surely_matter_if_they_fill_their_range():
 def test_without_a_second_moment_to_follow_columns_must_be_nearly_uniform_to_grow():
     basis = Basis.additive(np.full(2, 0.5), np.array([0.29, 0.24]), 3, rules.HIGHEST_DEGREE)
     seen = Observation(np.ones(len(basis.terms)), np.zeros(len(basis.terms)), np.full(len(basis.terms), 1e4))
-    block = Block(Evidence(Prior(0.0, 1.0, np.array([1.0]), np.array([1.0]), 2), (seen,)), 1.0, np.ones(2), 1.0)
+    block = Block(Evidence(Prior(0.0, 1.0, np.array([1.0]), np.array([1.0]), 2), (seen,)), 1.0, np.ones(2))
     state = State(1e4, basis, 0.01, (block,), Sizes.prior(1.0, 0.1))
     for grown, columns in ((deepened(state), {0}), (deepened(state, EVEN), {0, 1})):
         assert {j for term in grown.basis.terms for j, degree in term if degree == rules.HIGHEST_DEGREE} == columns
@@ -133,7 +133,7 @@ def test_even_columns_that_surely_matter_are_multiplied_the_largest_first_and_on
             size[row] = 2.0 - 0.1 * term[0][0]
     seen = Observation(step=size, start=np.zeros(len(size)), precision=np.full(len(size), 1e4))
     prior = Prior(0.0, 1.0, np.array([0.5, 1.0]), np.array([1.0, 2.0]), width)
-    block = Block(Evidence(prior, (seen,)), 1.0, np.ones(2), 1.0)
+    block = Block(Evidence(prior, (seen,)), 1.0, np.ones(2))
     state = deepened(State(1e4, basis, 0.01, (block,), Sizes.prior(1.0, 0.1)))
     products = {tuple(column for column, _ in term) for term in state.basis.terms if len(term) == 2}
     assert products == set(itertools.combinations(range(rules.PAIRED_COLUMNS), 2))
@@ -166,7 +166,7 @@ def copied_columns(n=2000, seed=0):
     target = TRUE_LINE * np.sqrt(12) * (column - 0.5) + 0.3 * rng.normal(size=n)
     rows = regression(x, target, rng.integers(0, 2, n), basis, limit=40.0, epsilon=100.0, seed=seed)
     prior = Prior(0.0, 1.0, np.array([0.5, 1.0]), np.array([1.0, 3.0]), COPIES)
-    block = Block(Evidence(prior), 1.0, np.ones(2), 1.0)
+    block = Block(Evidence(prior), 1.0, np.ones(2))
     return rows, State(float(n), basis, 0.01, (block,), Sizes.prior(1.5, 0.5))
 
 
@@ -197,7 +197,7 @@ def test_a_basis_that_grows_does_not_forget_where_residuals_were_smallest():
     rows = regression(x, target, rng.integers(0, 2, 3000), basis, epsilon=100.0)
     terms = len(basis.terms)
     surely = Observation(np.r_[0.0, 1.0, np.zeros(terms - 2)], np.zeros(terms), np.full(terms, 1e6))
-    block = Block(Evidence(Prior(0.0, 1.0, np.array([1.0]), np.array([1.0]), 2), (surely,)), 1.0, np.ones(2), 1.0)
+    block = Block(Evidence(Prior(0.0, 1.0, np.array([1.0]), np.array([1.0]), 2), (surely,)), 1.0, np.ones(2))
     good = sized(State(3000.0, basis, 0.01, (block,), Sizes.prior(0.2, 0.2)), rows, 1.0, "before")
     far = Observation(np.r_[0.0, 5.0, np.zeros(terms - 2)], np.zeros(terms), np.full(terms, 1e8))
     grown = deepened(good.with_evidence([good.blocks[0].evidence.and_also(far)]))
@@ -252,7 +252,7 @@ def test_what_takes_two_values_and_the_first_look_at_constants_are_not_clipped_m
 def test_slopes_are_learned_apart_within_and_outside_of_the_second_moment():
     steep, gram = 5.0, Gram(np.array([1, 2]), np.array([[1.0, 0.9], [0.9, 1.0]]))
     prior = Prior(0.0, 1.0, np.array([1.0]), np.array([1.0]), 4)
-    block = Block(Evidence(prior, gram=gram), 0.5, np.ones(2), 1.0)
+    block = Block(Evidence(prior, gram=gram), 0.5, np.ones(2))
     moved, ones = np.array([[0.0, 0.6, 0.4, 0.3, 0.2]]), np.full((1, 5), 0.7)
     fell = 0.5 * np.array([[0.0, 0.6 + 0.36, 0.54 + 0.4, steep * 0.3, steep * 0.2]])
     before, after = Step(0.7 * fell, 0 * moved, ones, 1e-6), Step(0 * fell, moved, ones, 1e-6)
@@ -262,7 +262,7 @@ def test_slopes_are_learned_apart_within_and_outside_of_the_second_moment():
 
 
 def test_how_far_the_constant_moves_does_not_depend_on_what_other_terms_do():
-    block = Block(Evidence(Prior(0.0, 1.0, np.array([1.0]), np.array([1.0]), 2)), 1.0, np.ones(2), 1.0)
+    block = Block(Evidence(Prior(0.0, 1.0, np.array([1.0]), np.array([1.0]), 2)), 1.0, np.ones(2))
     np.testing.assert_array_equal(block.known(3), [True, False, False])
     moved, ones = np.array([[0.5, 0.3, 0.2]]), np.ones((1, 3))
     before, after = Step(np.array([[0.45, 2.1, 1.4]]), 0 * moved, ones, 1e-6), Step(0 * moved, moved, ones, 1e-6)
@@ -275,7 +275,7 @@ def two_functions(scale):
     """The state before a round, of two functions of two columns, whose residuals have this scale."""
     prior = Prior(0.0, 1.0, np.array([10.0]), np.array([1.0]), 2)
     basis = Basis.additive(np.full(2, 0.5), np.full(2, 0.29), 1, 1)
-    block = Block(Evidence(prior), 1.0, np.ones(2), 1.0)
+    block = Block(Evidence(prior), 1.0, np.ones(2))
     return State(1000.0, basis, 0.0, (block, block), Sizes.prior(scale, 0.1))
 
 
@@ -317,13 +317,13 @@ def test_with_more_rounds_left_a_round_looks_at_more():
         x, target, group = rng.random((n, 20)), rng.normal(size=n), rng.integers(0, 2, n)
         rows = regression(x, target, group, basis)
         seen = Observation(np.r_[0.0, np.linspace(0, 1.5, 20)], np.zeros(21), np.full(21, 4.0))
-        block = Block(Evidence(Prior(0.0, 1.0, np.array([1.0]), np.array([3.0]), 20), (seen,)), 1.0, np.ones(2), 1.0)
+        block = Block(Evidence(Prior(0.0, 1.0, np.array([1.0]), np.array([3.0]), 20), (seen,)), 1.0, np.ones(2))
         state = played(State(n, basis, 0.1, (block,), Sizes.prior(1.0, 0.3)), rows, 0.1, "round", rules.LATE, left=left)
         looked.append((state.last.direction > 0).sum())
     assert looked[0] < looked[1]
 
 
-def two_blocks(evidence=(), importance=1.0, n=500, width=12):
+def two_blocks(evidence=(), n=500, width=12):
     """An outcome and an effect of the lines of twelve columns, and rows of neither."""
     rng = np.random.default_rng(1)
     basis = Basis.additive(np.full(width, 0.5), np.full(width, 0.29), 1, 1)
@@ -332,8 +332,8 @@ def two_blocks(evidence=(), importance=1.0, n=500, width=12):
     x, target, group = rng.random((n, width)), rng.normal(size=n), (sign > 0).astype(int)
     rows = regression(x, target, group, basis, slopes=slopes, pulls=pulls)
     prior = Prior(0.0, 1.0, np.array([1.0]), np.array([3.0]), width)
-    outcome = Block(Evidence(prior, evidence), 1.0, np.ones(2), importance)
-    effect = Block(Evidence(prior), 0.5, np.ones(2), 1.0)
+    outcome = Block(Evidence(prior, evidence), 1.0, np.ones(2))
+    effect = Block(Evidence(prior), 0.5, np.ones(2))
     return rows, State(n, basis, 0.1, (outcome, effect), Sizes.prior(1.0, 0.3))
 
 
@@ -347,9 +347,9 @@ def test_the_effect_is_looked_for_where_the_outcome_was_found():
 
 
 def test_an_important_outcome_takes_from_the_lines_of_an_effect_but_not_from_its_constant():
+    rows, state = two_blocks()
     plain, important = (
-        played(state, rows, 0.1, "round", rules.EARLY).last.direction
-        for rows, state in (two_blocks(importance=1.0), two_blocks(importance=6.0))
+        played(state, rows, 0.1, "round", rules.EARLY, importance=cost).last.direction for cost in (1.0, 6.0)
     )
     assert (important[1, 1:] ** 2).sum() < 0.5 * (plain[1, 1:] ** 2).sum()
     assert important[1, 0] > 0.8 * plain[1, 0] > 0.0

@@ -38,8 +38,8 @@ def test_confounding_is_what_outcome_and_treatment_may_share():
 
 @pytest.mark.parametrize(("left", "counts"), [(3, 0.3), (1, 0.0)], ids=["a round", "the last one"])
 def test_in_late_rounds_the_outcome_matters_as_far_as_the_propensity_is_in_doubt(monkeypatch, left, counts):
-    monkeypatch.setattr(together, "played", lambda state, *arguments, **named: state)
+    monkeypatch.setattr(together, "played", lambda *arguments, **named: named)
     rows = SimpleNamespace(describe=lambda basis: None)
-    outcome, effect = _played_late(begun(), rows, 1.0, "name", np.array([9.0, 0.1, 0.2]), False, left).blocks
-    assert outcome.importance == pytest.approx(LATE_IMPORTANCE + counts)
-    assert effect.importance == 1.0
+    round_of = _played_late(begun(), rows, 1.0, "name", np.array([9.0, 0.1, 0.2]), False, left)
+    assert round_of["importance"] == pytest.approx(LATE_IMPORTANCE + counts)
+    assert round_of["left"] == left

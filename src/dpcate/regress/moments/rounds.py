@@ -62,15 +62,13 @@ class Slope:
 class Block:
     """One of the functions that are fitted together: columns that matter to the first are favoured in the others.
 
-    `curvature` is E[u·s], `pull` E[u²] by group, `importance` what a unit of its variance costs the user (a constant's
-    costs as much as any); `known_slope` is that of the constant and of terms in the released second moment, `slope`
-    that of all others.
+    `curvature` is E[u·s], `pull` E[u²] by group; `known_slope` is that of the constant and of terms in the released
+    second moment, `slope` that of all others.
     """
 
     evidence: Evidence
     curvature: float
     pull: np.ndarray
-    importance: float
     slope: Slope = Slope()
     known_slope: Slope = Slope()
 
@@ -154,9 +152,14 @@ def played(
     *,
     constants_only: bool = False,
     two_valued: bool = False,
+    importance: float = 1.0,
     left: int = 1,
 ) -> State:
-    """One round, spending μ; where to look is chosen as if all rounds `left`, this one among them, looked there."""
+    """One round, spending μ; where to look is chosen as if all rounds `left`, this one among them, looked there.
+
+    `importance` is what a unit of the first block's variance costs the user, next to 1 for the last one's; a constant's
+    costs as much as any.
+    """
     before = state
     if two_valued:
         state = dataclasses.replace(state, sizes=dataclasses.replace(state.sizes, reach=np.full(2, rows.limit / 2)))
@@ -181,11 +184,12 @@ def played(
         weight = np.zeros_like(mean)
         weight[:, 0] = 1 / count
     else:
-        importance = np.repeat([[block.importance] for block in state.blocks], mean.shape[1], axis=1)
+        costs = np.ones_like(mean)
+        costs[:-1] = importance
         capacity = np.repeat([[block.curvature**2] for block in state.blocks], mean.shape[1], axis=1)
-        sd = rows.score_bound(norm_bound(importance / importance.sum())).value / (rows.n * mu)
-        importance[:, 0] = importance.max()
-        weight = water_filled(variance.ravel(), importance.ravel(), left * capacity.ravel() / sd**2).reshape(mean.shape)
+        sd = rows.score_bound(norm_bound(costs / costs.sum())).value / (rows.n * mu)
+        costs[:, 0] = costs.max()
+        weight = water_filled(variance.ravel(), costs.ravel(), left * capacity.ravel() / sd**2).reshape(mean.shape)
     weight[weight < LEAST_WEIGHT] = 0.0
     bound, direction = norm_bound(weight), np.sqrt(weight)
     noisy = rows.scores(mean, clips, direction, bound, mu, f"{name}, scores")

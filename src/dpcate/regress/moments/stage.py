@@ -114,7 +114,7 @@ def _from_offset(problem: Problem, mechanisms: Mechanisms, mu: float, signal: fl
     prior = Prior(
         offset.value, variance, rules.trust(error) * scale * rules.EFFECT_SIZES, rules.EFFECT_COLUMNS, basis.width
     )
-    block = Block(Evidence(prior), offset.curvature, np.ones(2), 1.0, Slope.uncentred(error))
+    block = Block(Evidence(prior), offset.curvature, np.ones(2), Slope.uncentred(error))
     return State(problem.n, basis, error, (block,), Sizes.prior(offset.score_scale, 0.4))
 
 

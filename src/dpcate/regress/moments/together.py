@@ -42,8 +42,8 @@ Function = Callable[[np.ndarray], np.ndarray]
 
 @dataclass(frozen=True, kw_only=True)
 class TrialRows:
-    """What the fit needs of rows, and the public facts around them; `propensity` where it is known; whether the
-    effect is fitted to the end, and in how many late rounds (None: by rule)."""
+    """What the fit needs of rows, and the public facts around them; `propensity` where it is known; in how many late
+    rounds the effect is fitted to the end (None: by rule; 0: a second stage does that)."""
 
     x: np.ndarray
     treated: np.ndarray
@@ -59,7 +59,6 @@ class TrialRows:
     columns: ColumnMoments
     propensity_floor: float
     propensity: Function | None
-    to_the_end: bool
     late_rounds: int | None
 
     def __repr__(self) -> str:
@@ -97,8 +96,8 @@ class Together:
 
 def fit_together(trial: TrialRows, mechanisms: Mechanisms, mu: float, name: str) -> Together:
     """π, then m and τ, spending μ in all."""
-    late = mu * math.sqrt(LATE_SHARE) if trial.to_the_end else 0.0
-    late_rounds = trial.late_rounds or rules.late_rounds(trial.n, mu)
+    late_rounds = rules.late_rounds(trial.n, mu) if trial.late_rounds is None else trial.late_rounds
+    late = mu * math.sqrt(LATE_SHARE) if late_rounds else 0.0
     mu = math.sqrt(mu**2 - late**2)
     worth = signal(trial.n, mu, trial.neighbours, trial.rows_per_person)
     basis, error = first_basis(trial.columns, worth), trial.columns.mean_error
@@ -127,20 +126,22 @@ def fit_together(trial: TrialRows, mechanisms: Mechanisms, mu: float, name: str)
         constants_only=True, two_valued=trial.two_valued,
     )  # fmt: skip
     check = CHECK_SHARE if gram and not trial.two_valued else 0.0
-    count = EARLY_ROUNDS if trial.to_the_end else ROUNDS
+    count = EARLY_ROUNDS if late_rounds else ROUNDS
     each = rounds * math.sqrt((1 - CONSTANTS_SHARE - check) / count)
     for number in range(count):
         if number == 1 and gram:
             state = focused(state, rows, gram, spend["gram"], name)
         label = f"{name}: round {number + 1}"
-        state = played(state, rows, each, label, rules.EARLY, two_valued=trial.two_valued)
+        state = played(
+            state, rows, each, label, rules.EARLY, two_valued=trial.two_valued, importance=OUTCOME_IMPORTANCE
+        )
     if check:
         state = sized(state, rows, rounds * math.sqrt(check), f"{name}: last residual sizes")
     doubt = CONFOUNDING * doubt / (treated * (1 - treated)) ** 2
-    for left in range(late_rounds if trial.to_the_end else 0, 0, -1):
+    for left in range(late_rounds, 0, -1):
         label = f"effect and outcome: round {late_rounds - left + 1}"
         state = _played_late(state, rows, late / math.sqrt(late_rounds), label, doubt, trial.two_valued, left)
-    return _together(state, propensity, place.centre, doubt, treated, finished=trial.to_the_end)
+    return _together(state, propensity, place.centre, doubt, treated, finished=late_rounds > 0)
 
 
 def first_basis(columns: ColumnMoments, signal: float) -> Basis:
@@ -165,7 +166,7 @@ def _propensity(
     )  # fmt: skip
     rows.describe(basis)
     prior = Prior(0.0, 0.25**2, rules.PROPENSITY_SIZES, rules.EFFECT_COLUMNS, basis.width)
-    block = Block(Evidence(prior), 1.0, np.ones(2), 1.0, Slope.uncentred(error))
+    block = Block(Evidence(prior), 1.0, np.ones(2), Slope.uncentred(error))
     state = State(trial.n, basis, error, (block,), Sizes.prior(0.5, 0.1))
     each = mu * math.sqrt((1 - CONSTANTS_SHARE) / PROPENSITY_ROUNDS)
     for number in range(PROPENSITY_ROUNDS + 1):
@@ -215,8 +216,8 @@ def _start(n: float, basis: Basis, error: float, before: Place, place: Place, tr
         0.0, (largest * rules.AVERAGE_SIZES) ** 2, size * rules.EFFECT_SIZES, rules.EFFECT_COLUMNS, basis.width
     )
     blocks = (
-        Block(Evidence(outcome), 1.0, np.ones(2), OUTCOME_IMPORTANCE, Slope.uncentred(error)),
-        Block(Evidence(effect), 2 * treated * (1 - treated), 4 * by_arm, 1.0, Slope.uncentred(error)),
+        Block(Evidence(outcome), 1.0, np.ones(2), Slope.uncentred(error)),
+        Block(Evidence(effect), 2 * treated * (1 - treated), 4 * by_arm, Slope.uncentred(error)),
     )
     return State(n, basis, error, blocks, Sizes.prior(scale, place.scale_doubt, treated))
 
@@ -226,15 +227,13 @@ def _played_late(
 ) -> State:
     """A round in which m matters as far as errors of it end in the effect: as far as π is in doubt. What the last one
     finds of m comes too late, and what joins in it could not be set right."""
-    outcome, effect = state.blocks
     confounds = float(doubt[1:].sum()) if left > 1 else 0.0
-    if outcome.importance != LATE_IMPORTANCE + confounds:  # a state that stays itself keeps what it has worked out
-        outcome = dataclasses.replace(outcome, importance=LATE_IMPORTANCE + confounds)
-        state = dataclasses.replace(state, blocks=(outcome, effect))
     if left > 1:
         state = deepened(state)
     rows.describe(state.basis)
-    return played(state, rows, mu, name, rules.LATE, two_valued=two_valued, left=left)
+    return played(
+        state, rows, mu, name, rules.LATE, two_valued=two_valued, importance=LATE_IMPORTANCE + confounds, left=left
+    )
 
 
 def _together(
