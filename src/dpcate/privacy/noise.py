@@ -1,25 +1,25 @@
 """Where randomness comes from. Only `mechanisms` may call this module.
 
-- `ExactNoise`: OpenDP's exact discrete Gaussian, fed by the operating system. For everything released.
+- `ExactNoise`: the exact discrete Gaussian, fed by the operating system. For everything released.
 - `StreamNoise`: a ChaCha20 stream keyed by the operating system. For bulk noise such as DP-SGD's.
 - `SeededNoise`: reproducible, for tests and teaching. What it touches is not private, and says so.
 """
 
-import functools
 import os
 import secrets
-from collections.abc import Callable
-from typing import Protocol, cast
+import threading
+from typing import NoReturn, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcate.errors import InputError
+from dpcate.privacy.gaussian import BITS, discrete_gaussian
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
-GRID_BITS = 100  # the discrete Gaussian lives on a grid of 2^-100 standard deviations (proofs/gaussian.md)
+AHEAD = 512  # draws that are made at a time, since many cost little more than a few
 
 
 class NoiseSource(Protocol):
@@ -61,23 +61,48 @@ class StreamNoise:
 
 
 class ExactNoise(StreamNoise):
-    """OpenDP's discrete Gaussian on a grid far below the noise; rounding cannot leak through it."""
+    """The discrete Gaussian on a grid of 2^−64 sds, added to the value rounded to that grid, in integers: rounding
+    cannot leak through it (proofs/gaussian.md).
+
+    Some is drawn ahead, and no draw serves twice: a forked process forgets it, threads take turns, copies are refused.
+    """
 
     private = True
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._ahead: list[int] = []
+        self._turn = threading.Lock()
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        raise InputError("a noise source must not be copied: two copies would draw the same noise")
+
     def add(self, value: Array, sd: float) -> Array:
-        noisy = _standard_gaussian(value.size)((value / sd).ravel().tolist())
-        return sd * np.asarray(noisy, dtype=np.float64).reshape(value.shape)
+        grid = [_on_grid(each) for each in (value / sd).ravel().tolist()]
+        sums = [each + noise for each, noise in zip(grid, self._draws(len(grid)), strict=True)]
+        return sd * np.array([each / 2**BITS for each in sums]).reshape(value.shape)
+
+    def _draws(self, count: int) -> list[int]:
+        with self._turn:
+            self._current()
+            if len(self._ahead) < count:
+                self._ahead += discrete_gaussian(max(count, AHEAD), _system_words)
+            drawn, self._ahead = self._ahead[:count], self._ahead[count:]
+        return drawn
+
+    def _rekey(self) -> None:
+        super()._rekey()
+        self._ahead = []
 
 
-@functools.lru_cache(maxsize=256)
-def _standard_gaussian(size: int) -> Callable[[list[float]], list[float]]:
-    """OpenDP's mechanism for vectors of this size and noise of sd 1; it keeps no state."""
-    import opendp.prelude as dp
+def _system_words(count: int) -> NDArray[np.uint64]:
+    return np.frombuffer(os.urandom(8 * count), dtype=np.uint64)
 
-    dp.enable_features("contrib")
-    space = dp.vector_domain(dp.atom_domain(T=float, nan=False), size=size), dp.l2_distance(T=float)
-    return cast(Callable[[list[float]], list[float]], dp.m.make_gaussian(*space, scale=1.0, k=-GRID_BITS))
+
+def _on_grid(value: float) -> int:
+    """The nearest multiple of 2^−64, as a number of such steps; exact for any finite value."""
+    numerator, denominator = value.as_integer_ratio()
+    return ((numerator << (BITS + 1)) + denominator) // (2 * denominator)
 
 
 class SeededNoise:

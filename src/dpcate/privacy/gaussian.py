@@ -1,0 +1,98 @@
+"""The discrete Gaussian of sd 1 on a grid of 2^−bits, exactly and many at a time: integers only, no rounding anywhere.
+
+A draw is ±(k + x), with k = 0, 1, 2, … and x a multiple of 2^−bits below 1, and shall be as likely as exp(−(k + x)²/2):
+
+    exp(−(k + x)²/2) = exp(−k/2) · exp(−k(k − 1)/2) · exp(−x(2k + x)/2).
+
+The first factor draws k, the other two keep it or start anew (Karney 2016). Coins that show heads with probability
+exp(−γ), γ ≤ 1, are tossed as by Canonne, Kamath and Steinke (2020): of trials that succeed with probability γ/1, γ/2, …
+the first failure has an odd number. γ is a fraction, so all of it is comparing random integers (proofs/gaussian.md).
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+BITS = 64
+Words = Callable[[int], NDArray[np.uint64]]  # so many uniform 64-bit words
+Lanes = NDArray[np.intp]
+Integers = NDArray[np.int64]
+Coins = NDArray[np.bool_]
+
+LARGEST_WORD = 2**64 - 1
+
+
+def discrete_gaussian(count: int, words: Words, bits: int = BITS) -> list[int]:
+    """Independent draws, as multiples of 2^−bits."""
+    drawn: list[int] = []
+    while len(drawn) < count:
+        drawn += _kept(count - len(drawn), words, bits)
+    return drawn[:count]
+
+
+def _kept(count: int, words: Words, bits: int) -> list[int]:
+    """Those of some proposals that are kept: about so many, in the order of the proposals."""
+    runs = _runs(4 * count + 64, words)
+    whole, enough = runs[::2], runs[1::2]
+    whole = whole[enough >= whole * (whole - 1)]
+    part = _fractions(len(whole), words, bits)
+    negative = words(len(whole)) % 2 == 1
+    kept = _near(whole, part, words, bits) & ~(negative & (whole == 0) & (part == 0))  # there is one zero only
+    sizes = zip(whole[kept].tolist(), part[kept].tolist(), negative[kept].tolist(), strict=True)
+    return [-((k << bits) + x) if minus else (k << bits) + x for k, x, minus in sizes]
+
+
+def _runs(count: int, words: Words) -> Integers:
+    """How many coins of exp(−1/2) show heads before the next tails: at least m with probability exp(−m/2)."""
+    tails: Lanes = np.empty(0, dtype=np.intp)
+    tossed = 0
+    while len(tails) < count:
+        more = 5 * (count - len(tails)) // 2 + 32
+        heads = _coins(more, lambda number, lanes: _below(2 * number, len(lanes), words) == 0)
+        tails = np.concatenate([tails, tossed + np.flatnonzero(~heads)])
+        tossed += more
+    return np.diff(tails[:count], prepend=-1) - 1
+
+
+def _near(whole: Integers, part: NDArray[np.uint64], words: Words, bits: int) -> Coins:
+    """True with probability exp(−x(2k + x)/2): k + 1 heads, each of  γ = x · (2k + x)/(2k + 2)."""
+    lane = np.repeat(np.arange(len(whole)), whole + 1)
+
+    def trial(number: int, coins: Lanes) -> Coins:
+        k, x = whole[lane[coins]], part[lane[coins]]
+        step = _below(number * (2 * k + 2), len(coins), words)
+        second = (step < 2 * k) | ((step == 2 * k) & (_fractions(len(coins), words, bits) < x))
+        both: Coins = second & (_fractions(len(coins), words, bits) < x)
+        return both
+
+    tails = np.bincount(lane[~_coins(len(lane), trial)], minlength=len(whole))
+    return np.equal(tails, 0)
+
+
+def _coins(count: int, trial: Callable[[int, Lanes], Coins]) -> Coins:
+    """Heads with probability exp(−γ), where the numbered trial of a coin succeeds with probability γ/number."""
+    heads = np.empty(count, dtype=bool)
+    going = np.arange(count)
+    number = 1
+    while len(going):
+        succeeds = trial(number, going)
+        heads[going[~succeeds]] = number % 2 == 1
+        going = going[succeeds]
+        number += 1
+    return heads
+
+
+def _fractions(count: int, words: Words, bits: int) -> NDArray[np.uint64]:
+    """Uniform multiples of 2^−bits below 1."""
+    return words(count) >> np.uint64(64 - bits)
+
+
+def _below(limit: int | Integers, count: int, words: Words) -> Integers:
+    """Uniform integers from 0 to limit − 1: words beyond the last multiple of the limit are drawn again."""
+    limits = np.broadcast_to(np.asarray(limit, dtype=np.uint64), count)
+    last = np.uint64(LARGEST_WORD) // limits * limits
+    drawn = words(count)
+    while (beyond := drawn >= last).any():
+        drawn = np.where(beyond, words(count), drawn)
+    return (drawn % limits).astype(np.int64)
