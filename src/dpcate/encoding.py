@@ -4,6 +4,7 @@ A cell that is missing, unparsable, not finite or of an unknown level makes its 
 outside the public bounds are clipped. Neither is reported.
 """
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -106,7 +107,15 @@ def cell_text(cell: Any) -> str:
 
 def reference_points(schema: Schema, count: int = 1024) -> np.ndarray:
     """Public points that fill the schema's box evenly, every level of a category equally often."""
-    return placed(schema, qmc.Sobol(len(schema.covariates), scramble=True, rng=np.random.default_rng(0)).random(count))
+    return placed(schema, _even_places(len(schema.covariates), count))
+
+
+@functools.lru_cache(maxsize=16)
+def _even_places(width: int, count: int) -> np.ndarray:
+    """So many points in a unit box of that width; whoever asks gets the same ones."""
+    places = qmc.Sobol(width, scramble=True, rng=np.random.default_rng(0)).random(count)
+    places.flags.writeable = False
+    return places
 
 
 def placed(schema: Schema, places: np.ndarray) -> np.ndarray:

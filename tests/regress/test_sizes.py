@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from scipy.stats import halfnorm, norm
+from scipy.stats import expon, halfnorm, norm, uniform
 
 from dpcate.privacy import Noisy
 from dpcate.regress.sizes import SIZE_DRIFT, STEADY, Place, Sizes, counted, located, worth_counting, worth_locating
@@ -90,6 +90,23 @@ def test_noise_leaves_the_prior():
     sizes = counted(Noisy(np.zeros(40), 1e3), EDGES, Sizes.prior(1.0, 0.5, 0.3))
     np.testing.assert_allclose(sizes.scale, 1.0, rtol=1e-3)
     assert sizes.share[1] == pytest.approx(0.3, abs=1e-6)
+
+
+LAWS = {
+    "uniform": (uniform(scale=2.0), 4 / 3),
+    "half-normal": (halfnorm(scale=1.3), 1.69),
+    "laplace": (expon(scale=0.8), 1.28),
+}
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_quiet_counts_tell_the_mean_square_of_any_law(law):
+    """The half-normal law makes too much of a uniform one, too little of tails; noisy counts leave it at that."""
+    sizes, mean_square = LAWS[law]
+    shares = np.tile(0.5 * np.diff(np.r_[0, sizes.cdf(EDGES[:-1]), 1]), 2)
+    quiet, loud = (counted(Noisy(shares, sd), EDGES, Sizes.prior(1.0, 0.5)) for sd in (1e-4, 0.1))
+    np.testing.assert_allclose(quiet.variance, mean_square, rtol=0.08)
+    np.testing.assert_allclose(loud.variance, loud.scale**2, rtol=0.04)
 
 
 def test_a_change_is_believed_sooner_where_counts_are_quiet():

@@ -15,55 +15,54 @@ import numpy as np
 from numpy.typing import NDArray
 
 BITS = 64
-Words = Callable[[int], NDArray[np.uint64]]  # so many uniform 64-bit words
+Random = Callable[[int], bytes]  # so many uniform bytes
 Lanes = NDArray[np.intp]
 Integers = NDArray[np.int64]
+Fractions = NDArray[np.uint64]
 Coins = NDArray[np.bool_]
 
-LARGEST_WORD = 2**64 - 1
 
-
-def discrete_gaussian(count: int, words: Words, bits: int = BITS) -> list[int]:
+def discrete_gaussian(count: int, random: Random, bits: int = BITS) -> list[int]:
     """Independent draws, as multiples of 2^−bits."""
     drawn: list[int] = []
     while len(drawn) < count:
-        drawn += _kept(count - len(drawn), words, bits)
+        drawn += _kept(count - len(drawn), random, bits)
     return drawn[:count]
 
 
-def _kept(count: int, words: Words, bits: int) -> list[int]:
+def _kept(count: int, random: Random, bits: int) -> list[int]:
     """Those of some proposals that are kept: about so many, in the order of the proposals."""
-    runs = _runs(4 * count + 64, words)
+    runs = _runs(4 * count + 64, random)
     whole, enough = runs[::2], runs[1::2]
     whole = whole[enough >= whole * (whole - 1)]
-    part = _fractions(len(whole), words, bits)
-    negative = words(len(whole)) % 2 == 1
-    kept = _near(whole, part, words, bits) & ~(negative & (whole == 0) & (part == 0))  # there is one zero only
+    part = _fractions(len(whole), random, bits)
+    negative = _below(2, len(whole), random) == 1
+    kept = _near(whole, part, random, bits) & ~(negative & (whole == 0) & (part == 0))  # there is one zero only
     sizes = zip(whole[kept].tolist(), part[kept].tolist(), negative[kept].tolist(), strict=True)
     return [-((k << bits) + x) if minus else (k << bits) + x for k, x, minus in sizes]
 
 
-def _runs(count: int, words: Words) -> Integers:
+def _runs(count: int, random: Random) -> Integers:
     """How many coins of exp(−1/2) show heads before the next tails: at least m with probability exp(−m/2)."""
     tails: Lanes = np.empty(0, dtype=np.intp)
     tossed = 0
     while len(tails) < count:
         more = 5 * (count - len(tails)) // 2 + 32
-        heads = _coins(more, lambda number, lanes: _below(2 * number, len(lanes), words) == 0)
+        heads = _coins(more, lambda number, lanes: _below(2 * number, len(lanes), random) == 0)
         tails = np.concatenate([tails, tossed + np.flatnonzero(~heads)])
         tossed += more
     return np.diff(tails[:count], prepend=-1) - 1
 
 
-def _near(whole: Integers, part: NDArray[np.uint64], words: Words, bits: int) -> Coins:
+def _near(whole: Integers, part: Fractions, random: Random, bits: int) -> Coins:
     """True with probability exp(−x(2k + x)/2): k + 1 heads, each of  γ = x · (2k + x)/(2k + 2)."""
     lane = np.repeat(np.arange(len(whole)), whole + 1)
 
     def trial(number: int, coins: Lanes) -> Coins:
         k, x = whole[lane[coins]], part[lane[coins]]
-        step = _below(number * (2 * k + 2), len(coins), words)
-        second = (step < 2 * k) | ((step == 2 * k) & (_fractions(len(coins), words, bits) < x))
-        both: Coins = second & (_fractions(len(coins), words, bits) < x)
+        step = _below(number * (2 * k + 2), len(coins), random)
+        second = (step < 2 * k) | ((step == 2 * k) & (_fractions(len(coins), random, bits) < x))
+        both: Coins = second & (_fractions(len(coins), random, bits) < x)
         return both
 
     tails = np.bincount(lane[~_coins(len(lane), trial)], minlength=len(whole))
@@ -83,16 +82,18 @@ def _coins(count: int, trial: Callable[[int, Lanes], Coins]) -> Coins:
     return heads
 
 
-def _fractions(count: int, words: Words, bits: int) -> NDArray[np.uint64]:
+def _fractions(count: int, random: Random, bits: int) -> Fractions:
     """Uniform multiples of 2^−bits below 1."""
-    return words(count) >> np.uint64(64 - bits)
+    return np.frombuffer(random(8 * count), dtype=np.uint64) >> np.uint64(64 - bits)
 
 
-def _below(limit: int | Integers, count: int, words: Words) -> Integers:
-    """Uniform integers from 0 to limit − 1: words beyond the last multiple of the limit are drawn again."""
-    limits = np.broadcast_to(np.asarray(limit, dtype=np.uint64), count)
-    last = np.uint64(LARGEST_WORD) // limits * limits
-    drawn = words(count)
-    while (beyond := drawn >= last).any():
-        drawn = np.where(beyond, words(count), drawn)
-    return (drawn % limits).astype(np.int64)
+def _below(limit: int | Integers, count: int, random: Random) -> Integers:
+    """Uniform integers from 0 to limit − 1: 32 bits beyond the last multiple of the limit are drawn again."""
+
+    def drawn() -> Integers:
+        return np.frombuffer(random(4 * count), dtype=np.uint32).astype(np.int64)
+
+    value, last = drawn(), 2**32 // limit * limit
+    while (beyond := value >= last).any():
+        value = np.where(beyond, drawn(), value)
+    return value % limit

@@ -19,7 +19,7 @@ from dpcate.privacy.gaussian import BITS, discrete_gaussian
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
-AHEAD = 512  # draws that are made at a time, since many cost little more than a few
+AHEAD = 640  # draws that are made at a time, since many cost little more than a few: enough for a small fit
 
 
 class NoiseSource(Protocol):
@@ -86,17 +86,13 @@ class ExactNoise(StreamNoise):
         with self._turn:
             self._current()
             if len(self._ahead) < count:
-                self._ahead += discrete_gaussian(max(count, AHEAD), _system_words)
+                self._ahead += discrete_gaussian(max(count, AHEAD), os.urandom)
             drawn, self._ahead = self._ahead[:count], self._ahead[count:]
         return drawn
 
     def _rekey(self) -> None:
         super()._rekey()
         self._ahead = []
-
-
-def _system_words(count: int) -> NDArray[np.uint64]:
-    return np.frombuffer(os.urandom(8 * count), dtype=np.uint64)
 
 
 def _on_grid(value: float) -> int:

@@ -18,6 +18,11 @@ NORMAL_MISFIT = 0.03  # the same, of a bin of sizes
 SIZE_DRIFT = 0.25  # sd of the logarithm by which a scale may have changed since it was last known
 STEADY, QUIET = 0.12, 0.003  # the same where counts are noisier than this: noise is likelier than a change there
 SHARE_DOUBT = 0.1  # prior sd of a group's share around what was believed before
+SHAPE_DOUBT, LEAST_SHAPE, LARGEST_SHAPE = (
+    0.3,
+    0.5,
+    2.0,
+)  # of a mean square over that of a half-normal law: prior sd, range
 
 
 @dataclass(frozen=True)
@@ -38,12 +43,14 @@ class Place:
 
 @dataclass(frozen=True)
 class Sizes:
-    """By group: the typical |residual|, the sd of its logarithm, the size few exceed, and the group's share."""
+    """By group: the typical |residual|, the sd of its logarithm, the size few exceed, the group's share; and how much
+    larger the mean square is than that of a half-normal law of this scale."""
 
     scale: np.ndarray
     doubt: np.ndarray
     reach: np.ndarray
     share: np.ndarray
+    shape: np.ndarray | float = 1.0
 
     @classmethod
     def prior(cls, scale: float, doubt: float, second: float = 0.5) -> "Sizes":
@@ -54,6 +61,11 @@ class Sizes:
     def of_all(cls, scale: float, doubt: float) -> "Sizes":
         """The same where rows are not told apart."""
         return cls(np.array([scale]), np.array([doubt]), np.array([scale]), np.ones(1))
+
+    @property
+    def variance(self) -> np.ndarray:
+        """The mean square of residuals by group."""
+        return self.shape * self.scale**2
 
     @property
     def log_spread(self) -> tuple[float, float]:
@@ -114,7 +126,17 @@ def counted(counts: Noisy, edges: np.ndarray, before: Sizes) -> Sizes:
     above = np.cumsum(rows[:, ::-1], axis=1)[:, ::-1] - rows
     unsure = SURELY * counts.sd * np.sqrt(np.arange(len(edges))[::-1])
     reach = edges[np.argmax(above <= TAIL * share[:, None] + unsure, axis=1)]
-    return Sizes(np.exp(log_scale), np.maximum(doubt, 1e-3), reach, share)
+    scale = np.exp(log_scale)
+    shape = _shape(rows / share[:, None], counts.sd / share[:, None], edges / scale[:, None])
+    return Sizes(scale, np.maximum(doubt, 1e-3), reach, share, shape)
+
+
+def _shape(rows: np.ndarray, sd: np.ndarray, edges: np.ndarray) -> np.ndarray:
+    """The mean square in units of the scale: the half-normal law's 1, unless counts are quiet enough to tell. Within a
+    bin it is about the product of the bin's ends."""
+    squares = edges**2 / math.sqrt(2)
+    gain = SHAPE_DOUBT**2 / (SHAPE_DOUBT**2 + ((sd * squares) ** 2).sum(axis=1))
+    return np.clip(1 + gain * ((rows * squares).sum(axis=1) - 1), LEAST_SHAPE, LARGEST_SHAPE)
 
 
 def _shares(rows: np.ndarray, sd: float, before: np.ndarray) -> np.ndarray:

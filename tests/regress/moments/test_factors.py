@@ -14,6 +14,7 @@ from dpcate.regress.columns import LARGEST_SQUARE, cut_square
 from dpcate.regress.moments.belief import Evidence, Observation, Prior
 from dpcate.regress.moments.rounds import Block, State
 from dpcate.regress.moments.stage import (
+    LEFT_POWER,
     MANY,
     MANY_POWER,
     MOST,
@@ -22,6 +23,7 @@ from dpcate.regress.moments.stage import (
     OTHER_REASONS,
     TIMES_FOUND,
     TIMES_OPEN,
+    TYPICALLY_LEFT,
     UNEVEN,
     Residuals,
     _filled,
@@ -120,16 +122,17 @@ def state(means=(0.0, 0.0, 0.0, 0.0), precision=25.0, scales=(1.0, 1.0), shares=
 def test_residuals_are_those_of_outcomes_arm_by_arm(treated_scale):
     """Scales of scores are those of outcomes times what a unit of outcome does to a score: λ/(1 − π) and λ/π."""
     scales = (1.0 * 0.2, treated_scale * 0.8)
-    start = SimpleNamespace(shares=np.array([0.8, 0.2]), confounding=0.3)
+    start = SimpleNamespace(shares=np.array([0.8, 0.2]), outcome_scale=4.0)
     expected = 2 * (0.8 + 0.2 * treated_scale**2)
     going_on = SimpleNamespace(start=start, curvature=0.16, treated=np.zeros(1))
     residuals = _residuals(state(scales=scales, shares=(0.6, 0.4)), going_on)
     assert residuals.hold == pytest.approx(expected)
     assert residuals.apart == pytest.approx(abs(2 * math.log(treated_scale)))
+    assert residuals.left == pytest.approx(expected / 2 / 4.0**2)
     anew = SimpleNamespace(start=None, curvature=0.16, treated=np.zeros(1))
-    np.testing.assert_allclose(
-        dataclasses.astuple(_residuals(state(scales=scales, shares=(0.8, 0.2)), anew)), dataclasses.astuple(residuals)
-    )
+    without = _residuals(state(scales=scales, shares=(0.8, 0.2)), anew)
+    assert (without.hold, without.apart) == pytest.approx((residuals.hold, residuals.apart))
+    assert without.left == TYPICALLY_LEFT
     not_told_apart = SimpleNamespace(start=None, curvature=0.16, treated=None)
     assert _residuals(state(scales=scales, shares=(0.8, 0.2)), not_told_apart).apart == 0.0
 
@@ -167,9 +170,12 @@ def test_an_interval_is_made_of_terms_of_degrees_beyond_and_of_what_is_unseen():
     assert model.truncation_variance == pytest.approx(beyond + _unseen(belief, PLENTY))
 
 
-def test_intervals_claim_no_larger_errors_than_residuals_hold():
+@pytest.mark.parametrize("left", [0.02, TYPICALLY_LEFT, 0.7])
+def test_intervals_claim_no_larger_errors_than_residuals_hold(left):
+    """The less is left of the outcome's variance, the more of it is noise, and no effect."""
     counted = state(means=(2.0, 1.0, 0.0, 0.0))
-    free, held = (_model(counted, 0.0, Residuals(hold, apart=9.0)) for hold in (1e3, 4.0))
-    assert sum(held.variances[1:]) + held.truncation_variance == pytest.approx(MOST * 4.0)
+    free, held = (_model(counted, 0.0, Residuals(hold, apart=9.0, left=left)) for hold in (1e3, 4.0))
+    most = MOST * 4.0 * (left / TYPICALLY_LEFT) ** LEFT_POWER
+    assert sum(held.variances[1:]) + held.truncation_variance == pytest.approx(most)
     assert held.variances[0] == free.variances[0]
     assert held.coefficients == free.coefficients

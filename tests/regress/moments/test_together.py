@@ -31,8 +31,9 @@ def begun():
 def test_confounding_is_what_outcome_and_treatment_may_share():
     state, doubt = begun(), np.array([9.0, 0.1, 0.2])
     expected = state.beliefs[0].variance[1:] @ doubt[1:]
-    start = _together(state, None, 0.0, doubt, 0.5, finished=True).start
+    start = _together(state, None, Place(30.0, 1.0, 5.0, 0.2), doubt, 0.5, finished=True).start
     assert start.confounding == pytest.approx(expected)
+    assert start.outcome_scale == 5.0
     assert start.finished
 
 

@@ -28,7 +28,7 @@ JUMPS, GENTLE = 2.0, 0.12  # a term of degree k has k^−2, 4^(k−1)/k!² or 0.
 LAWS = np.array([0.45, 0.05, 0.5])  # how likely jumps, waves and gentle curves are
 PAIR_SIZE = 0.25  # of the variance of single terms
 PAIRS_THAT_MATTER = 0.5  # relative to columns
-PROPAGATIONS, SETTLED = 6, 0.05  # at most so many; a change of so many sds is none
+PROPAGATIONS, SETTLED = 6, 0.1  # at most so many; a change of so many sds is none
 UNRELATED = 0.07  # the odds that a column matters to the effect if it does not to the outcome, over those if it does
 FEW = 3.0  # columns that matter, up to which each may have the full size
 UNSEEN = 1e30  # the variance of what was not observed
@@ -283,7 +283,7 @@ def _propagated(observed: np.ndarray, noise: np.ndarray, sampling: float, slabs:
     weighing = matrix @ np.linalg.inv(np.diag(noise[chosen]) + sampling * matrix)
     information, pull = weighing @ matrix, weighing @ observed[chosen]
     site, site_pull = _site(belief, cavity_mean, cavity_noise, chosen)
-    for _ in range(PROPAGATIONS):
+    for number in range(PROPAGATIONS):
         covariance = np.linalg.inv(information + np.diag(site))
         spread, mean = np.diag(covariance), covariance @ (pull + site_pull)
         precision = np.maximum(1 / spread - site, 1e-8)
@@ -293,7 +293,10 @@ def _propagated(observed: np.ndarray, noise: np.ndarray, sampling: float, slabs:
         if (np.abs(belief.mean - before.mean) < SETTLED * np.sqrt(belief.variance)).all():
             break
         new_site, new_pull = _site(belief, cavity_mean, cavity_noise, chosen)
-        site, site_pull = np.sqrt(site * new_site), (site_pull + new_pull) / 2
+        if number == 0:  # the first ones knew nothing of the other terms
+            site, site_pull = new_site, new_pull
+        else:
+            site, site_pull = np.sqrt(site * new_site), (site_pull + new_pull) / 2
     correlation = np.eye(len(gram.chosen))
     correlation[np.ix_(seen, seen)] = covariance / np.sqrt(np.outer(spread, spread))
     return dataclasses.replace(belief, correlation=correlation)

@@ -133,7 +133,7 @@ class State:
 
     def sampling(self, block: Block) -> float:
         """The variance that rows leave in a coefficient of a unit feature."""
-        residual = float((self.sizes.share * block.pull) @ self.sizes.scale**2)
+        residual = float((self.sizes.share * block.pull) @ self.sizes.variance)
         return residual / (self.n * block.curvature**2)
 
     def with_evidence(self, evidence: list[Evidence]) -> "State":

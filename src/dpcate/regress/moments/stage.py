@@ -25,8 +25,9 @@ OFF_CENTRE = 0.01  # the part of the effect's unseen variance that is in its ave
 # Intervals are the posterior's and, beyond it, hold effects that no term sees. Which part of what residuals hold may be
 # such effects: where effects are open; where they are found, by how much arms differ, and by how many columns matter
 # (as a power of so many); and the most that all but the constant may be.
-OPEN, UNEVEN, MOST = 0.37, 3.6, 0.95
+OPEN, UNEVEN = 0.37, 3.6
 MANY, MANY_POWER = 4.2, 8.5
+MOST, LEFT_POWER, TYPICALLY_LEFT = 0.95, 0.0, 0.1
 TIMES_OPEN, TIMES_FOUND = 50.0, 8.0  # that part is of no more than so many times the energy that is open, or was found
 OTHER_REASONS = 0.25  # by how much the logarithms of the arms' residual variances may differ though effects do not vary
 
@@ -95,7 +96,9 @@ def _effect_rows(problem: Problem, mechanisms: Mechanisms) -> MomentRows:
 def _continued(problem: Problem, start: EffectStart) -> State:
     """The effect's block of the first stage; its residuals, times what a unit of outcome does to a score."""
     factor = _score_units(problem, start.shares)
-    sizes = Sizes(start.sizes.scale * factor, np.full(2, 0.4), start.sizes.reach * factor, start.sizes.share)
+    sizes = dataclasses.replace(
+        start.sizes, scale=start.sizes.scale * factor, doubt=np.full(2, 0.4), reach=start.sizes.reach * factor
+    )
     block = dataclasses.replace(start.block, curvature=problem.curvature, pull=np.ones(2))
     return State(problem.n, start.basis, start.mean_error, (block,), sizes)
 
@@ -120,19 +123,23 @@ def _from_offset(problem: Problem, mechanisms: Mechanisms, mu: float, signal: fl
 
 @dataclass(frozen=True)
 class Residuals:
-    """What they hold that may be an effect: twice their variance, since an effect is a difference of two outcomes; and
-    by how much the logarithms of the arms' variances differ."""
+    """What they hold that may be an effect: twice their variance, since an effect is a difference of two outcomes; by
+    how much the logarithms of the arms' variances differ; and the part that is left of the outcome's own variance."""
 
     hold: float
     apart: float
+    left: float = TYPICALLY_LEFT
 
 
 def _residuals(state: State, problem: Problem) -> Residuals:
     """As last counted, in units of the outcome; arms that are not told apart do not differ."""
-    share = state.sizes.share if problem.start is None else problem.start.shares
-    variances = (state.sizes.scale / _score_units(problem, share)) ** 2
-    apart = 0.0 if problem.treated is None else abs(math.log(variances[1] / variances[0]))
-    return Residuals(2 * float(share @ variances), apart)
+    start = problem.start
+    share = state.sizes.share if start is None else start.shares
+    units = _score_units(problem, share)
+    apart = 0.0 if problem.treated is None else 2 * abs(float(np.diff(np.log(state.sizes.scale / units))[0]))
+    variance = float(share @ (state.sizes.variance / units**2))
+    left = TYPICALLY_LEFT if start is None else min(variance / start.outcome_scale**2, 1.0)
+    return Residuals(2 * variance, apart, left)
 
 
 def _unresolved(state: State, problem: Problem) -> float:
@@ -150,7 +157,8 @@ def _model(state: State, unresolved: float, residuals: Residuals) -> MomentsMode
     polynomials = [matrix[: k + 1, : k + 1] for matrix, k in zip(basis.polynomials, used, strict=True)]
     variances = belief.likely * belief.variance
     truncation = belief.beyond(_filled(basis)) + _unseen(belief, residuals)
-    believable = min(1.0, MOST * residuals.hold / (float(variances[1:].sum()) + truncation))
+    most = MOST * residuals.hold * (residuals.left / TYPICALLY_LEFT) ** LEFT_POWER
+    believable = min(1.0, most / (float(variances[1:].sum()) + truncation))
     variances *= believable
     variances[0] = state.beliefs[0].variance[0]  # as far as looks resolve it
     gram = block.evidence.gram

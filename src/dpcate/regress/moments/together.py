@@ -67,13 +67,14 @@ class TrialRows:
 
 @dataclass(frozen=True)
 class EffectStart:
-    """What the first stage learned of the effect, residual sizes by arm, how many are treated, the variance of the
-    confounding that is left, and whether a second stage is to go on."""
+    """What the first stage learned of the effect, residual sizes by arm, the outcome's own scale, how many are treated,
+    the variance of the confounding that is left, and whether a second stage is to go on."""
 
     basis: Basis
     mean_error: float
     block: Block
     sizes: Sizes
+    outcome_scale: float
     treated: float
     confounding: float
     finished: bool
@@ -141,7 +142,7 @@ def fit_together(trial: TrialRows, mechanisms: Mechanisms, mu: float, name: str)
     for left in range(late_rounds, 0, -1):
         label = f"effect and outcome: round {late_rounds - left + 1}"
         state = _played_late(state, rows, late / math.sqrt(late_rounds), label, doubt, trial.two_valued, left)
-    return _together(state, propensity, place.centre, doubt, treated, finished=late_rounds > 0)
+    return _together(state, propensity, place, doubt, treated, finished=late_rounds > 0)
 
 
 def first_basis(columns: ColumnMoments, signal: float) -> Basis:
@@ -237,15 +238,15 @@ def _played_late(
 
 
 def _together(
-    state: State, propensity: Function, centre: float, doubt: np.ndarray, treated: float, *, finished: bool
+    state: State, propensity: Function, place: Place, doubt: np.ndarray, treated: float, *, finished: bool
 ) -> Together:
     basis, (outcome, effect) = state.basis, state.beliefs
     confounding = float((outcome.variance[1 : len(doubt)] * doubt[1:]).sum())
     block = dataclasses.replace(state.blocks[1], evidence=state.blocks[1].evidence.favouring(outcome))
-    start = EffectStart(basis, state.mean_error, block, state.sizes, treated, confounding, finished)
+    start = EffectStart(basis, state.mean_error, block, state.sizes, place.scale, treated, confounding, finished)
     return Together(
         propensity=propensity,
-        outcome=lambda x: centre + basis.at(x) @ outcome.mean,
+        outcome=lambda x: place.centre + basis.at(x) @ outcome.mean,
         effect=lambda x: basis.at(x) @ effect.mean,
         start=start,
     )
