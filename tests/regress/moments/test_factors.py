@@ -14,15 +14,12 @@ from dpcate.regress.columns import LARGEST_SQUARE, cut_square
 from dpcate.regress.moments.belief import Evidence, Observation, Prior
 from dpcate.regress.moments.rounds import Block, State
 from dpcate.regress.moments.stage import (
-    LEFT_POWER,
     MANY,
     MANY_POWER,
     MOST,
     OFF_CENTRE,
     OPEN,
     OTHER_REASONS,
-    TIMES_FOUND,
-    TIMES_OPEN,
     TYPICALLY_LEFT,
     UNEVEN,
     Residuals,
@@ -69,28 +66,18 @@ def many(matter, precision=25.0):
 @pytest.mark.parametrize("apart", [0.0, OTHER_REASONS, 1.2])
 @pytest.mark.parametrize("hold", [0.5, 3.0, 400.0])
 def test_what_is_unseen_is_a_part_of_what_residuals_hold(matter, apart, hold):
-    """The open part of the energy; of the found part, more with every column that matters and the more arms differ;
-    of residuals that hold far more than is open, or was found, some times as much as that."""
+    """The open part of the energy; of the found part, more with every column that matters and the more arms differ."""
     belief = many(matter).beliefs[0]
     columns = sum(belief.matters.values())
     known, unknown = (belief.mean[1:] ** 2).sum(), belief.variance[1:].sum()
     assert columns == pytest.approx(matter, abs=0.9)
     energy = known + unknown
-    expected = OPEN * unknown / energy * min(hold, TIMES_OPEN * unknown)
-    room = min(hold, TIMES_FOUND * known)
+    expected = OPEN * unknown / energy * hold
     if columns > 1:
-        expected += known / energy * room * ((columns - 1) / MANY) ** MANY_POWER
+        expected += known / energy * hold * ((columns - 1) / MANY) ** MANY_POWER
     if apart > OTHER_REASONS:
-        expected += known / energy * room * UNEVEN * (apart - OTHER_REASONS)
+        expected += known / energy * hold * UNEVEN * (apart - OTHER_REASONS)
     assert _unseen(belief, Residuals(hold, apart)) == pytest.approx(expected)
-
-
-def test_where_looks_found_nothing_and_left_nothing_open_nothing_is_unseen():
-    """However much residuals hold: what is not there must not widen an interval for ever."""
-    sharp, dull = (many(0, precision).beliefs[0] for precision in (1e9, 0.1))
-    residuals = Residuals(hold=50.0, apart=0.5)
-    assert _unseen(sharp, residuals) < 0.01
-    assert _unseen(dull, residuals) > 0.1 * OPEN * 50.0
 
 
 def test_terms_of_columns_that_hardly_matter_hardly_widen_a_90_percent_interval():
@@ -123,18 +110,27 @@ def test_residuals_are_those_of_outcomes_arm_by_arm(treated_scale):
     """Scales of scores are those of outcomes times what a unit of outcome does to a score: λ/(1 − π) and λ/π."""
     scales = (1.0 * 0.2, treated_scale * 0.8)
     start = SimpleNamespace(shares=np.array([0.8, 0.2]), outcome_scale=4.0)
-    expected = 2 * (0.8 + 0.2 * treated_scale**2)
+    variance = 0.8 + 0.2 * treated_scale**2
     going_on = SimpleNamespace(start=start, curvature=0.16, treated=np.zeros(1))
     residuals = _residuals(state(scales=scales, shares=(0.6, 0.4)), going_on)
-    assert residuals.hold == pytest.approx(expected)
+    assert residuals.hold == pytest.approx(2 * variance * math.sqrt(variance / 4.0**2))
     assert residuals.apart == pytest.approx(abs(2 * math.log(treated_scale)))
-    assert residuals.left == pytest.approx(expected / 2 / 4.0**2)
     anew = SimpleNamespace(start=None, curvature=0.16, treated=np.zeros(1))
     without = _residuals(state(scales=scales, shares=(0.8, 0.2)), anew)
-    assert (without.hold, without.apart) == pytest.approx((residuals.hold, residuals.apart))
-    assert without.left == TYPICALLY_LEFT
+    assert without.hold == pytest.approx(2 * variance * math.sqrt(TYPICALLY_LEFT))
+    assert without.apart == pytest.approx(residuals.apart)
     not_told_apart = SimpleNamespace(start=None, curvature=0.16, treated=None)
     assert _residuals(state(scales=scales, shares=(0.8, 0.2)), not_told_apart).apart == 0.0
+
+
+def test_the_more_of_the_outcome_is_explained_the_less_of_a_residual_is_an_effect():
+    """Where nothing is explained twice the residuals' variance may be; at most that, even if outcomes seem narrower."""
+    hold = {}
+    for outcome_scale in (0.5, 1.0, 10.0):
+        start = SimpleNamespace(shares=np.array([0.5, 0.5]), outcome_scale=outcome_scale)
+        going_on = SimpleNamespace(start=start, curvature=0.25, treated=np.zeros(1))
+        hold[outcome_scale] = _residuals(state(scales=(0.5, 0.5)), going_on).hold
+    assert hold == pytest.approx({0.5: 2.0, 1.0: 2.0, 10.0: 0.2})
 
 
 def test_what_no_look_resolves_of_the_average_is_confounding_and_effects_that_vary_unseen():
@@ -170,12 +166,9 @@ def test_an_interval_is_made_of_terms_of_degrees_beyond_and_of_what_is_unseen():
     assert model.truncation_variance == pytest.approx(beyond + _unseen(belief, PLENTY))
 
 
-@pytest.mark.parametrize("left", [0.02, TYPICALLY_LEFT, 0.7])
-def test_intervals_claim_no_larger_errors_than_residuals_hold(left):
-    """The less is left of the outcome's variance, the more of it is noise, and no effect."""
+def test_intervals_claim_no_larger_errors_than_residuals_hold():
     counted = state(means=(2.0, 1.0, 0.0, 0.0))
-    free, held = (_model(counted, 0.0, Residuals(hold, apart=9.0, left=left)) for hold in (1e3, 4.0))
-    most = MOST * 4.0 * (left / TYPICALLY_LEFT) ** LEFT_POWER
-    assert sum(held.variances[1:]) + held.truncation_variance == pytest.approx(most)
+    free, held = (_model(counted, 0.0, Residuals(hold, apart=9.0)) for hold in (1e3, 4.0))
+    assert sum(held.variances[1:]) + held.truncation_variance == pytest.approx(MOST * 4.0)
     assert held.variances[0] == free.variances[0]
     assert held.coefficients == free.coefficients

@@ -25,11 +25,10 @@ OFF_CENTRE = 0.01  # the part of the effect's unseen variance that is in its ave
 # Intervals are the posterior's and, beyond it, hold effects that no term sees. Which part of what residuals hold may be
 # such effects: where effects are open; where they are found, by how much arms differ, and by how many columns matter
 # (as a power of so many); and the most that all but the constant may be.
-OPEN, UNEVEN = 0.37, 3.6
-MANY, MANY_POWER = 4.2, 8.5
-MOST, LEFT_POWER, TYPICALLY_LEFT = 0.95, 0.0, 0.1
-TIMES_OPEN, TIMES_FOUND = 50.0, 8.0  # that part is of no more than so many times the energy that is open, or was found
-OTHER_REASONS = 0.25  # by how much the logarithms of the arms' residual variances may differ though effects do not vary
+OPEN, UNEVEN, MOST = 0.19, 1.4, 4.2
+MANY, MANY_POWER = 4.3, 4.7
+OTHER_REASONS = 0.14  # by how much the logarithms of the arms' residual variances may differ though effects do not vary
+TYPICALLY_LEFT = 0.1  # of the outcome's variance, where it is not known
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,23 +122,25 @@ def _from_offset(problem: Problem, mechanisms: Mechanisms, mu: float, signal: fl
 
 @dataclass(frozen=True)
 class Residuals:
-    """What they hold that may be an effect: twice their variance, since an effect is a difference of two outcomes; by
-    how much the logarithms of the arms' variances differ; and the part that is left of the outcome's own variance."""
+    """What they hold that may be an effect, and by how much the logarithms of the arms' variances differ."""
 
     hold: float
     apart: float
-    left: float = TYPICALLY_LEFT
 
 
 def _residuals(state: State, problem: Problem) -> Residuals:
-    """As last counted, in units of the outcome; arms that are not told apart do not differ."""
+    """As last counted, in units of the outcome; arms that are not told apart do not differ.
+
+    An effect is a difference of two outcomes, hence twice their variance. But the less is left of the outcome's own
+    variance, the more of that is noise: so it counts by the root of the part that is left.
+    """
     start = problem.start
     share = state.sizes.share if start is None else start.shares
-    units = _score_units(problem, share)
-    apart = 0.0 if problem.treated is None else 2 * abs(float(np.diff(np.log(state.sizes.scale / units))[0]))
-    variance = float(share @ (state.sizes.variance / units**2))
+    variances = (state.sizes.scale / _score_units(problem, share)) ** 2
+    variance = float(share @ variances)
+    apart = 0.0 if problem.treated is None else abs(math.log(variances[1] / variances[0]))
     left = TYPICALLY_LEFT if start is None else min(variance / start.outcome_scale**2, 1.0)
-    return Residuals(2 * variance, apart, left)
+    return Residuals(2 * variance * math.sqrt(left), apart)
 
 
 def _unresolved(state: State, problem: Problem) -> float:
@@ -157,8 +158,7 @@ def _model(state: State, unresolved: float, residuals: Residuals) -> MomentsMode
     polynomials = [matrix[: k + 1, : k + 1] for matrix, k in zip(basis.polynomials, used, strict=True)]
     variances = belief.likely * belief.variance
     truncation = belief.beyond(_filled(basis)) + _unseen(belief, residuals)
-    most = MOST * residuals.hold * (residuals.left / TYPICALLY_LEFT) ** LEFT_POWER
-    believable = min(1.0, most / (float(variances[1:].sum()) + truncation))
+    believable = min(1.0, MOST * residuals.hold / (float(variances[1:].sum()) + truncation))
     variances *= believable
     variances[0] = state.beliefs[0].variance[0]  # as far as looks resolve it
     gram = block.evidence.gram
@@ -180,15 +180,12 @@ def _unseen(belief: Belief, residuals: Residuals) -> float:
 
     Of the energy that is open, a fixed part may be there. Where effects were found, more of them may be elsewhere: the
     more so the more columns matter, since products of many are in no basis, and the more the arms' residuals differ,
-    since a varying effect is in those of one arm. Residuals are large for other reasons too: where little was
-    found and little is open, little is unseen.
+    since a varying effect is in those of one arm.
     """
     known, unknown = float((belief.mean[1:] ** 2).sum()), float(belief.variance[1:].sum())
     many = (max(belief.columns - 1, 0.0) / MANY) ** MANY_POWER
     uneven = UNEVEN * max(residuals.apart - OTHER_REASONS, 0.0)
-    still_open = OPEN * unknown * min(residuals.hold, TIMES_OPEN * unknown)
-    elsewhere = (many + uneven) * known * min(residuals.hold, TIMES_FOUND * known)
-    return (still_open + elsewhere) / (known + unknown)
+    return residuals.hold * (OPEN * unknown + (many + uneven) * known) / (known + unknown)
 
 
 def _filled(basis: Basis) -> np.ndarray:
