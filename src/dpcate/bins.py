@@ -12,5 +12,6 @@ def size_edges(largest: float) -> np.ndarray:
 
 def size_bins(values: np.ndarray, edges: np.ndarray) -> np.ndarray:
     """The bin of each |value|; what is larger falls into the last bin, what is not a number into the first."""
-    sizes = np.abs(np.nan_to_num(values, nan=0.0))
-    return np.minimum(np.searchsorted(edges, sizes, side="right"), len(edges) - 1)
+    bins = np.minimum(np.searchsorted(edges, np.abs(values), side="right"), len(edges) - 1)
+    bins[np.isnan(values)] = 0
+    return bins

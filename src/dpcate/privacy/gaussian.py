@@ -15,54 +15,54 @@ import numpy as np
 from numpy.typing import NDArray
 
 BITS = 64
-Random = Callable[[int], bytes]  # so many uniform bytes
+Entropy = Callable[[int], bytes]  # so many uniform bytes
 Lanes = NDArray[np.intp]
 Integers = NDArray[np.int64]
 Fractions = NDArray[np.uint64]
 Coins = NDArray[np.bool_]
 
 
-def discrete_gaussian(count: int, random: Random, bits: int = BITS) -> list[int]:
+def discrete_gaussian(count: int, entropy: Entropy, bits: int = BITS) -> list[int]:
     """Independent draws, as multiples of 2^−bits."""
     drawn: list[int] = []
     while len(drawn) < count:
-        drawn += _kept(count - len(drawn), random, bits)
+        drawn += _kept(count - len(drawn), entropy, bits)
     return drawn[:count]
 
 
-def _kept(count: int, random: Random, bits: int) -> list[int]:
+def _kept(count: int, entropy: Entropy, bits: int) -> list[int]:
     """Those of some proposals that are kept: about so many, in the order of the proposals."""
-    runs = _runs(4 * count + 64, random)
+    runs = _runs(4 * count + 64, entropy)
     whole, enough = runs[::2], runs[1::2]
     whole = whole[enough >= whole * (whole - 1)]
-    part = _fractions(len(whole), random, bits)
-    negative = _below(2, len(whole), random) == 1
-    kept = _near(whole, part, random, bits) & ~(negative & (whole == 0) & (part == 0))  # there is one zero only
+    part = _fractions(len(whole), entropy, bits)
+    negative = _below(2, len(whole), entropy) == 1
+    kept = _near(whole, part, entropy, bits) & ~(negative & (whole == 0) & (part == 0))  # there is one zero only
     sizes = zip(whole[kept].tolist(), part[kept].tolist(), negative[kept].tolist(), strict=True)
     return [-((k << bits) + x) if minus else (k << bits) + x for k, x, minus in sizes]
 
 
-def _runs(count: int, random: Random) -> Integers:
+def _runs(count: int, entropy: Entropy) -> Integers:
     """How many coins of exp(−1/2) show heads before the next tails: at least m with probability exp(−m/2)."""
     tails: Lanes = np.empty(0, dtype=np.intp)
     tossed = 0
     while len(tails) < count:
         more = 5 * (count - len(tails)) // 2 + 32
-        heads = _coins(more, lambda number, lanes: _below(2 * number, len(lanes), random) == 0)
+        heads = _coins(more, lambda number, lanes: _below(2 * number, len(lanes), entropy) == 0)
         tails = np.concatenate([tails, tossed + np.flatnonzero(~heads)])
         tossed += more
     return np.diff(tails[:count], prepend=-1) - 1
 
 
-def _near(whole: Integers, part: Fractions, random: Random, bits: int) -> Coins:
+def _near(whole: Integers, part: Fractions, entropy: Entropy, bits: int) -> Coins:
     """True with probability exp(−x(2k + x)/2): k + 1 heads, each of  γ = x · (2k + x)/(2k + 2)."""
     lane = np.repeat(np.arange(len(whole)), whole + 1)
 
     def trial(number: int, coins: Lanes) -> Coins:
         k, x = whole[lane[coins]], part[lane[coins]]
-        step = _below(number * (2 * k + 2), len(coins), random)
-        second = (step < 2 * k) | ((step == 2 * k) & (_fractions(len(coins), random, bits) < x))
-        both: Coins = second & (_fractions(len(coins), random, bits) < x)
+        step = _below(number * (2 * k + 2), len(coins), entropy)
+        second = (step < 2 * k) | ((step == 2 * k) & (_fractions(len(coins), entropy, bits) < x))
+        both: Coins = second & (_fractions(len(coins), entropy, bits) < x)
         return both
 
     tails = np.bincount(lane[~_coins(len(lane), trial)], minlength=len(whole))
@@ -82,16 +82,16 @@ def _coins(count: int, trial: Callable[[int, Lanes], Coins]) -> Coins:
     return heads
 
 
-def _fractions(count: int, random: Random, bits: int) -> Fractions:
+def _fractions(count: int, entropy: Entropy, bits: int) -> Fractions:
     """Uniform multiples of 2^−bits below 1."""
-    return np.frombuffer(random(8 * count), dtype=np.uint64) >> np.uint64(64 - bits)
+    return np.frombuffer(entropy(8 * count), dtype=np.uint64) >> np.uint64(64 - bits)
 
 
-def _below(limit: int | Integers, count: int, random: Random) -> Integers:
+def _below(limit: int | Integers, count: int, entropy: Entropy) -> Integers:
     """Uniform integers from 0 to limit − 1: 32 bits beyond the last multiple of the limit are drawn again."""
 
     def drawn() -> Integers:
-        return np.frombuffer(random(4 * count), dtype=np.uint32).astype(np.int64)
+        return np.frombuffer(entropy(4 * count), dtype=np.uint32).astype(np.int64)
 
     value, last = drawn(), 2**32 // limit * limit
     while (beyond := value >= last).any():

@@ -40,13 +40,7 @@ class StreamNoise:
     """Gaussian noise from a ChaCha20 stream under a 256-bit key that nobody learns; re-keyed after a fork."""
 
     def __init__(self) -> None:
-        self._rekey()
-
-    def _rekey(self) -> None:
-        from randomgen import ChaCha
-
-        self._process = os.getpid()
-        self._generator = np.random.Generator(ChaCha(key=secrets.randbits(256), rounds=20))
+        self._process: int | None = None
 
     def bulk(self, shape: tuple[int, ...], sd: float) -> Array:
         return sd * self._current().standard_normal(shape)
@@ -56,7 +50,10 @@ class StreamNoise:
 
     def _current(self) -> np.random.Generator:
         if os.getpid() != self._process:
-            self._rekey()
+            from randomgen import ChaCha
+
+            self._process = os.getpid()
+            self._generator = np.random.Generator(ChaCha(key=secrets.randbits(256), rounds=20))
         return self._generator
 
 
@@ -72,6 +69,7 @@ class ExactNoise(StreamNoise):
     def __init__(self) -> None:
         super().__init__()
         self._ahead: list[int] = []
+        self._drawn_by = os.getpid()
         self._turn = threading.Lock()
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
@@ -84,15 +82,12 @@ class ExactNoise(StreamNoise):
 
     def _draws(self, count: int) -> list[int]:
         with self._turn:
-            self._current()
+            if os.getpid() != self._drawn_by:
+                self._drawn_by, self._ahead = os.getpid(), []
             if len(self._ahead) < count:
                 self._ahead += discrete_gaussian(max(count, AHEAD), os.urandom)
             drawn, self._ahead = self._ahead[:count], self._ahead[count:]
         return drawn
-
-    def _rekey(self) -> None:
-        super()._rekey()
-        self._ahead = []
 
 
 def _on_grid(value: float) -> int:
