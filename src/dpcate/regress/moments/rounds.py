@@ -238,13 +238,13 @@ def _updated(state: State, step: Step, variance: np.ndarray) -> State:
     seen = step.direction > 0
     scale = np.where(seen, step.direction, 1e-100)
     blocks = [_with_slopes(block, state.last, step, row) for row, block in enumerate(state.blocks)]
-    evidence = []
+    evidence, apart = [], np.arange(variance.shape[1]) > 0  # from the constant
     for row, block in enumerate(blocks):
         known = block.known(len(variance[row]))
         response = block.curvature * np.where(known, block.known_slope.value, block.slope.value)
         slope_variance = np.where(known, block.known_slope.variance, block.slope.variance)
         others = variance[row].sum() - variance[row]
-        centring = np.r_[0.0, np.full(len(others) - 1, variance[row, 0])]
+        centring = apart * variance[row, 0]
         model = UNCENTRED**2 * others + state.mean_error**2 * centring + slope_variance * variance[row]
         noise = (step.sd / scale[row] / response) ** 2 + model
         evidence.append(
