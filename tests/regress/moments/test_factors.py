@@ -20,6 +20,8 @@ from dpcate.regress.moments.stage import (
     OFF_CENTRE,
     OPEN,
     OTHER_REASONS,
+    TIMES_FOUND,
+    TIMES_OPEN,
     TYPICALLY_LEFT,
     UNEVEN,
     Residuals,
@@ -66,18 +68,28 @@ def many(matter, precision=25.0):
 @pytest.mark.parametrize("apart", [0.0, OTHER_REASONS, 1.2])
 @pytest.mark.parametrize("hold", [0.5, 3.0, 400.0])
 def test_what_is_unseen_is_a_part_of_what_residuals_hold(matter, apart, hold):
-    """The open part of the energy; of the found part, more with every column that matters and the more arms differ."""
+    """The open part of the energy; of the found part, more with every column that matters and the more arms differ;
+    of residuals that hold far more than is open, or was found, some times as much as that."""
     belief = many(matter).beliefs[0]
     columns = sum(belief.matters.values())
     known, unknown = (belief.mean[1:] ** 2).sum(), belief.variance[1:].sum()
     assert columns == pytest.approx(matter, abs=0.9)
     energy = known + unknown
-    expected = OPEN * unknown / energy * hold
+    expected = OPEN * unknown / energy * min(hold, TIMES_OPEN * unknown)
+    room = min(hold, TIMES_FOUND * known)
     if columns > 1:
-        expected += known / energy * hold * ((columns - 1) / MANY) ** MANY_POWER
+        expected += known / energy * room * ((columns - 1) / MANY) ** MANY_POWER
     if apart > OTHER_REASONS:
-        expected += known / energy * hold * UNEVEN * (apart - OTHER_REASONS)
+        expected += known / energy * room * UNEVEN * (apart - OTHER_REASONS)
     assert _unseen(belief, Residuals(hold, apart)) == pytest.approx(expected)
+
+
+def test_where_looks_found_nothing_and_left_nothing_open_nothing_is_unseen():
+    """However much residuals hold: what is not there must not widen an interval for ever."""
+    sharp, dull = (many(0, precision).beliefs[0] for precision in (1e9, 0.1))
+    residuals = Residuals(hold=50.0, apart=0.5)
+    assert _unseen(sharp, residuals) < 0.01
+    assert _unseen(dull, residuals) > 0.1 * OPEN * 50.0
 
 
 def test_terms_of_columns_that_hardly_matter_hardly_widen_a_90_percent_interval():

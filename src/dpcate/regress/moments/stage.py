@@ -25,9 +25,10 @@ OFF_CENTRE = 0.01  # the part of the effect's unseen variance that is in its ave
 # Intervals are the posterior's and, beyond it, hold effects that no term sees. Which part of what residuals hold may be
 # such effects: where effects are open; where they are found, by how much arms differ, and by how many columns matter
 # (as a power of so many); and the most that all but the constant may be.
-OPEN, UNEVEN, MOST = 0.19, 1.4, 4.2
-MANY, MANY_POWER = 4.3, 4.7
-OTHER_REASONS = 0.14  # by how much the logarithms of the arms' residual variances may differ though effects do not vary
+OPEN, UNEVEN, MOST = 0.4, 1.64, 4.1
+MANY, MANY_POWER = 3.76, 7.9
+TIMES_OPEN, TIMES_FOUND = 36.0, 4.7  # that part is of no more than so many times the energy that is open, or was found
+OTHER_REASONS = 0.16  # by how much the logarithms of the arms' residual variances may differ though effects do not vary
 TYPICALLY_LEFT = 0.1  # of the outcome's variance, where it is not known
 
 
@@ -180,12 +181,15 @@ def _unseen(belief: Belief, residuals: Residuals) -> float:
 
     Of the energy that is open, a fixed part may be there. Where effects were found, more of them may be elsewhere: the
     more so the more columns matter, since products of many are in no basis, and the more the arms' residuals differ,
-    since a varying effect is in those of one arm.
+    since a varying effect is in those of one arm. Where little was found and little is open, little is unseen, however
+    large residuals are.
     """
     known, unknown = float((belief.mean[1:] ** 2).sum()), float(belief.variance[1:].sum())
     many = (max(belief.columns - 1, 0.0) / MANY) ** MANY_POWER
     uneven = UNEVEN * max(residuals.apart - OTHER_REASONS, 0.0)
-    return residuals.hold * (OPEN * unknown + (many + uneven) * known) / (known + unknown)
+    still_open = OPEN * unknown * min(residuals.hold, TIMES_OPEN * unknown)
+    elsewhere = (many + uneven) * known * min(residuals.hold, TIMES_FOUND * known)
+    return (still_open + elsewhere) / (known + unknown)
 
 
 def _filled(basis: Basis) -> np.ndarray:
