@@ -18,11 +18,8 @@ NORMAL_MISFIT = 0.03  # the same, of a bin of sizes
 SIZE_DRIFT = 0.25  # sd of the logarithm by which a scale may have changed since it was last known
 STEADY, QUIET = 0.12, 0.003  # the same where counts are noisier than this: noise is likelier than a change there
 SHARE_DOUBT = 0.1  # prior sd of a group's share around what was believed before
-SHAPE_DOUBT, LEAST_SHAPE, LARGEST_SHAPE = (
-    0.3,
-    0.5,
-    2.0,
-)  # of a mean square over that of a half-normal law: prior sd, range
+SHAPE_DOUBT = 0.3  # prior sd of a mean square over that of a half-normal law
+LEAST_SHAPE, LARGEST_SHAPE = 0.5, 2.0  # what it may be
 
 
 @dataclass(frozen=True)
