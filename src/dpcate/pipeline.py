@@ -1,6 +1,5 @@
 """The method, a line per arrow of the data flow: what was decided before a row was read, then its execution."""
 
-import dataclasses
 import math
 import warnings
 from collections.abc import Callable
@@ -353,7 +352,7 @@ class Pipeline:
     def _release(
         self, mechanisms: Mechanisms, persons: int, model: Any, average: Average | None, found: dict[str, Any]
     ) -> Release:
-        proven = self.calibration == "proven"
+        proven, parts = self.calibration == "proven", self.split.parts
         return Release(
             library=__version__,
             private=mechanisms.private,
@@ -372,7 +371,7 @@ class Pipeline:
                 propensity_floor=self.propensity_floor,
                 calibration=self.calibration,
             ),
-            charges=[_charged(charge, self.split.parts) for charge in mechanisms.accountant.charges],
+            charges=[_charged(charge, parts) for charge in mechanisms.accountant.charges],
             model=model,
             average=average,
             diagnostics=Diagnostics(**found) if found else None,
@@ -410,7 +409,7 @@ def _charged(charge: Charge, parts: int) -> ChargedMechanism:
         name=charge.name,
         mechanism=charge.mechanism,
         rows=_read(charge.part, parts),
-        spent=spent(**dataclasses.asdict(charge.event)),
+        spent=spent(**vars(charge.event)),
         sensitivity=charge.sensitivity.value if charge.sensitivity else None,
         sd=charge.sd,
         proof=charge.sensitivity.proof if charge.sensitivity else "none",

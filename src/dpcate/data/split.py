@@ -82,6 +82,8 @@ class Split:
 
 def split_rows(rows: Rows, split: Split, neighbours: Neighbours) -> np.ndarray:
     """The part of each row."""
+    if split.parts == 1:
+        return np.zeros(len(rows.person), dtype=int)
     numbers = np.arange(rows.persons, dtype=np.uint64)
     keys = numbers if neighbours == "replace-one" else rows.person_key
     scattered = mix(keys ^ np.uint64(SPLIT_SEED))

@@ -154,7 +154,8 @@ def test_a_term_that_no_round_looked_at_is_not_inferred_from_others():
     np.testing.assert_allclose(belief.mean, alone.mean, rtol=0.05, atol=1e-12)
     assert belief.mean[2] == 0
     assert belief.variance[2] <= PRIOR.sizes.max() ** 2
-    np.testing.assert_allclose(belief.correlation, np.eye(2), atol=1e-12)
+    assert belief.joint.terms.tolist() == [1]
+    np.testing.assert_allclose(belief.joint.correlation, [[1.0]])
 
 
 def test_terms_that_came_later_keep_their_prior():

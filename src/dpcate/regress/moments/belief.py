@@ -13,11 +13,11 @@ The constant stands apart: how large an average is, is not known either and aver
 quite centred it was seen together with what the terms were then, so that it gets stale as they move.
 """
 
-import copy
 import dataclasses
 import functools
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import gamma, zeta
@@ -76,20 +76,38 @@ class Gram:
 
 
 @dataclass(frozen=True)
+class Joint:
+    """Terms of a Gram that were looked at, and the covariance of their coefficients but for the prior's shrinkage."""
+
+    terms: np.ndarray
+    covariance: np.ndarray
+
+    @property
+    def correlation(self) -> np.ndarray:
+        spread = self.covariance.diagonal()
+        return self.covariance / np.sqrt(np.outer(spread, spread))
+
+
+@dataclass(frozen=True)
 class Belief:
-    """Mean and variance of each coefficient, correlations within the Gram's terms; by law, point of the prior's grid
-    and group, the chance that the group matters so."""
+    """Mean and variance of each coefficient, which are independent but for the joint ones; by law, point of the prior's
+    grid and group, the chance that the group matters so."""
 
     mean: np.ndarray
     variance: np.ndarray
     chance: np.ndarray
     slabs: "_Slabs"
-    correlation: np.ndarray | None = None
+    joint: Joint | None = None
+
+    @property
+    def by_group(self) -> np.ndarray:
+        """The chance that a group matters: all columns in order, then pairs of them."""
+        return self.chance.sum(axis=(0, 1))
 
     @property
     def matters(self) -> dict[tuple[int, ...], float]:
         """The chance that a column, or a pair of columns, matters."""
-        return dict(zip(self.slabs.layout.groups, self.chance.sum(axis=(0, 1)).tolist(), strict=True))
+        return dict(zip(self.slabs.layout.groups, self.by_group.tolist(), strict=True))
 
     @property
     def columns(self) -> float:
@@ -99,7 +117,7 @@ class Belief:
     @property
     def likely(self) -> np.ndarray:
         """By term, how much its variance counts for a quantile: hardly at all if its column hardly seems to matter."""
-        matters = self.chance.sum(axis=(0, 1))
+        matters = self.by_group
         sharper = matters**2 / (matters**2 + (1 - matters) ** 2)
         member = self.slabs.layout.member
         return np.where(member.any(axis=1), member @ sharper, 1.0)
@@ -130,8 +148,7 @@ class Evidence:
 
     def favouring(self, outcome: Belief) -> "Evidence":
         """With columns favoured as they matter to the outcome; how many matter in all, the prior still says."""
-        matters = np.array([outcome.matters[(column,)] for column in range(self.prior.width)])
-        odds = UNRELATED + (1 - UNRELATED) * matters
+        odds = UNRELATED + (1 - UNRELATED) * outcome.by_group[: self.prior.width]
         return dataclasses.replace(self, favour=np.log(odds / odds.mean()))
 
     def belief(self, terms: tuple[Term, ...], sampling: float, mean_error: float = 0.0) -> Belief:
@@ -143,21 +160,16 @@ class Evidence:
             step[row, :known], start[row, :known], precisions[row, :known] = seen.step, seen.start, seen.precision
         observed, noise = _combined(step + (self.gram.times(start) if self.gram else start), precisions)
         slabs = _slabs(terms, self.prior)
-        if self.favour is not None:
-            slabs = slabs.favouring(self.favour)
+        odds, joint = slabs.odds(self.favour), None
         if self.gram is None:
-            belief = slabs.posterior(observed, noise + sampling)
+            mean, variance, chance = slabs.posterior(observed, noise + sampling, odds)
         else:
-            belief = _propagated(observed, noise, sampling, slabs, self.gram)
-        stale = mean_error**2 * ((start - belief.mean)[:, 1:] ** 2).sum(axis=1)
+            (mean, variance, chance), joint = _propagated(observed, noise, sampling, slabs, odds, self.gram)
+        stale = mean_error**2 * ((start - mean)[:, 1:] ** 2).sum(axis=1)
         fresh = precisions[:, 0] / (1 + precisions[:, 0] * stale)
         seen, noise = _combined((step + start)[:, 0], fresh)
-        mean, variance = self._constant(float(seen), float(noise) + sampling + self.unresolved)
-        return dataclasses.replace(
-            belief,
-            mean=np.concatenate([[mean], belief.mean[1:]]),
-            variance=np.concatenate([[variance], belief.variance[1:]]),
-        )
+        mean[0], variance[0] = self._constant(float(seen), float(noise) + sampling + self.unresolved)
+        return Belief(mean, variance, chance, slabs, joint)
 
     def _constant(self, seen: float, noise: float) -> tuple[float, float]:
         """Its posterior mean and variance, averaged over how large it may be by the evidence."""
@@ -222,6 +234,22 @@ def fallen(degree: np.ndarray) -> np.ndarray:
     return np.array([zeta(JUMPS, degree + 1), waves, GENTLE**degree / (1 - GENTLE)])
 
 
+class _Odds(NamedTuple):
+    """By law, point of the grid and group, the logarithm of the odds that the group matters so; of all laws together,
+    that of one over the chance that it does not."""
+
+    log: np.ndarray
+    either: np.ndarray
+
+
+class _Marginals(NamedTuple):
+    """Mean and variance of each term's posterior, and the chances of the groups."""
+
+    mean: np.ndarray
+    variance: np.ndarray
+    chance: np.ndarray
+
+
 class _Slabs:
     """The prior of given terms by law and at every point of its grid; the posterior under independent observations."""
 
@@ -231,25 +259,28 @@ class _Slabs:
         self.line = size[:, None] ** 2
         self._variance = self.line * self.layout.shape[:, None]
         likely = likely[:, None] * np.where(self.layout.pair, PAIRS_THAT_MATTER, 1.0)
-        self._log_odds = np.log(LAWS[:, None, None] * likely / (1 - likely))
-        self._before = _log_either(self._log_odds)
+        log_odds = np.log(LAWS[:, None, None] * likely / (1 - likely))
+        self._odds = _Odds(log_odds, _log_either(log_odds))
+        self._averaged = np.zeros((len(self.layout.groups), prior.width))
+        for row, group in zip(self._averaged, self.layout.groups, strict=True):
+            row[list(group)] = 1 / len(group)
 
-    def favouring(self, favour: np.ndarray) -> "_Slabs":
-        """With other odds of columns; those of a pair change by the geometric mean of its columns'."""
-        slabs = copy.copy(self)
-        slabs._log_odds = self._log_odds + np.array([favour[list(group)].mean() for group in self.layout.groups])
-        slabs._before = _log_either(slabs._log_odds)
-        return slabs
+    def odds(self, favour: np.ndarray | None) -> _Odds:
+        """Before any observation; columns may be favoured, pairs as their columns are on the average."""
+        if favour is None:
+            return self._odds
+        log_odds = self._odds.log + self._averaged @ favour
+        return _Odds(log_odds, _log_either(log_odds))
 
-    def posterior(self, observed: np.ndarray, noise: np.ndarray) -> Belief:
+    def posterior(self, observed: np.ndarray, noise: np.ndarray, odds: _Odds) -> _Marginals:
         """Exact, by averaging over the grid of sizes and numbers of columns, and over each column's laws; of the
         constant it says nothing."""
         member, square = self.layout.member, observed**2
         ratio = self._variance / noise
         gain = ratio / (1 + ratio)
-        log_odds = self._log_odds + (0.5 * (square / noise * gain - np.log1p(ratio))) @ member
+        log_odds = odds.log + (0.5 * (square / noise * gain - np.log1p(ratio))) @ member
         log_either = _log_either(log_odds)
-        weight = (log_either - self._before).sum(axis=1)
+        weight = (log_either - odds.either).sum(axis=1)
         weight = np.exp(weight - weight.max())
         weight /= weight.sum()
         included = weight[:, None] * np.exp(log_odds - log_either)
@@ -257,7 +288,7 @@ class _Slabs:
         shrunk = share * gain
         kept, twice = shrunk.sum(axis=(0, 1)), np.einsum("lgt,lgt->t", shrunk, gain)
         variance = np.maximum(noise * kept + square * (twice - kept**2), 1e-14)
-        return Belief(observed * kept, variance, included, self)
+        return _Marginals(observed * kept, variance, included)
 
 
 def _log_either(log_odds: np.ndarray) -> np.ndarray:
@@ -271,39 +302,47 @@ def _slabs(terms: tuple[Term, ...], prior: Prior) -> _Slabs:
     return _Slabs(terms, prior)
 
 
-def _propagated(observed: np.ndarray, noise: np.ndarray, sampling: float, slabs: _Slabs, gram: Gram) -> Belief:
+def _propagated(
+    observed: np.ndarray, noise: np.ndarray, sampling: float, slabs: _Slabs, odds: _Odds, gram: Gram
+) -> tuple[_Marginals, Joint]:
     """Correlated terms: each sees the others through a normal stand-in for their posterior, until that settles.
 
     Terms that no round has looked at keep their prior: what others say of them is too little to settle.
     """
     seen = np.flatnonzero(noise[gram.chosen] < UNSEEN)
-    chosen, matrix = gram.chosen[seen], gram.matrix[np.ix_(seen, seen)]
+    chosen, matrix = gram.chosen[seen], gram.matrix[seen][:, seen]
     cavity_mean, cavity_noise = observed.copy(), noise + sampling
-    belief = slabs.posterior(cavity_mean, cavity_noise)
-    weighing = matrix @ np.linalg.inv(np.diag(noise[chosen]) + sampling * matrix)
+    found = slabs.posterior(cavity_mean, cavity_noise, odds)
+    weighing = matrix @ np.linalg.inv(_with_diagonal(sampling * matrix, noise[chosen]))
     information, pull = weighing @ matrix, weighing @ observed[chosen]
-    site, site_pull = _site(belief, cavity_mean, cavity_noise, chosen)
+    site, site_pull = _site(found, cavity_mean, cavity_noise, chosen)
     for number in range(PROPAGATIONS):
-        covariance = np.linalg.inv(information + np.diag(site))
-        spread, mean = np.diag(covariance), covariance @ (pull + site_pull)
+        covariance = np.linalg.inv(_with_diagonal(information, site))
+        spread, mean = covariance.diagonal(), covariance @ (pull + site_pull)
         precision = np.maximum(1 / spread - site, 1e-8)
         cavity_noise[chosen] = 1 / precision
         cavity_mean[chosen] = (mean / spread - site_pull) / precision
-        before, belief = belief, slabs.posterior(cavity_mean, cavity_noise)
-        if (np.abs(belief.mean - before.mean) < SETTLED * np.sqrt(belief.variance)).all():
+        before, found = found, slabs.posterior(cavity_mean, cavity_noise, odds)
+        if (np.abs(found.mean - before.mean) < SETTLED * np.sqrt(found.variance)).all():
             break
-        new_site, new_pull = _site(belief, cavity_mean, cavity_noise, chosen)
+        new_site, new_pull = _site(found, cavity_mean, cavity_noise, chosen)
         if number == 0:  # the first ones knew nothing of the other terms
             site, site_pull = new_site, new_pull
         else:
             site, site_pull = np.sqrt(site * new_site), (site_pull + new_pull) / 2
-    correlation = np.eye(len(gram.chosen))
-    correlation[np.ix_(seen, seen)] = covariance / np.sqrt(np.outer(spread, spread))
-    return dataclasses.replace(belief, correlation=correlation)
+    return found, Joint(chosen, covariance)
 
 
-def _site(belief: Belief, mean: np.ndarray, noise: np.ndarray, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _with_diagonal(matrix: np.ndarray, diagonal: np.ndarray) -> np.ndarray:
+    """The matrix plus a diagonal one."""
+    total = matrix.copy()
+    total.flat[:: len(total) + 1] += diagonal
+    return total
+
+
+def _site(found: _Marginals, mean: np.ndarray, noise: np.ndarray, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """What the prior adds to a cavity, as precision and precision times mean."""
-    precision = 1 / belief.variance[chosen] - 1 / noise[chosen]
-    pull = belief.mean[chosen] / belief.variance[chosen] - mean[chosen] / noise[chosen]
+    variance, nearby = found.variance[chosen], noise[chosen]
+    precision = 1 / variance - 1 / nearby
+    pull = found.mean[chosen] / variance - mean[chosen] / nearby
     return np.maximum(precision, 1e-9), np.where(precision > 1e-9, pull, 0.0)

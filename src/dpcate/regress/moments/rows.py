@@ -57,8 +57,10 @@ class MomentRows:
     def describe(self, basis: Basis) -> None:
         """Evaluate those terms of the basis at the rows that were not known before."""
         known = 0 if self._features is None else self._features.shape[1]
+        if known == len(basis.terms):
+            return
         new = basis.at(self.x, basis.terms[known:])
-        self._features = new if self._features is None else np.hstack([self._features, new])
+        self._features = np.hstack([self._features, new]) if known else new
 
     def values(self, edges: np.ndarray, mu: float, name: str) -> Noisy:
         """The share of rows by target, in bins with these inner ends."""

@@ -162,7 +162,7 @@ def _model(state: State, unresolved: float, residuals: Residuals) -> MomentsMode
     believable = min(1.0, MOST * residuals.hold / (float(variances[1:].sum()) + truncation))
     variances *= believable
     variances[0] = state.beliefs[0].variance[0]  # as far as looks resolve it
-    gram = block.evidence.gram
+    joint = belief.joint
     return MomentsModel(
         means=basis.means.tolist(),
         sds=basis.sds.tolist(),
@@ -170,8 +170,8 @@ def _model(state: State, unresolved: float, residuals: Residuals) -> MomentsMode
         terms=[list(term) for term in basis.terms],
         coefficients=belief.mean.tolist(),
         variances=variances.tolist(),
-        correlated=[] if gram is None else gram.chosen.tolist(),
-        correlation=[] if belief.correlation is None else belief.correlation.tolist(),
+        correlated=[] if joint is None else joint.terms.tolist(),
+        correlation=[] if joint is None else joint.correlation.tolist(),
         truncation_variance=believable * truncation,
     )
 
