@@ -11,7 +11,7 @@ import numpy as np
 SIZE_SHARE = 0.08  # of a round, for the counts of residual sizes
 GENTLEST, STERNEST = 3.0, 0.5  # how much less and more is clipped, at most, by which noise outweighs which (as squares)
 DROWNING = 40.0  # n·μ² up to which privacy noise outweighs sampling noise, for ten terms
-DROWNED = 0.2  # sampling noise over privacy noise, below which more is clipped
+DROWNED = 0.15  # sampling noise over privacy noise, below which more is clipped
 GRAM_SHARE = 0.07  # of a stage, for the second moment of the terms that matter
 GRAM_NOISE = 0.3  # its largest tolerated noise, as a spectral norm
 FEWEST_GRAM = 4
