@@ -6,7 +6,7 @@ person can lose is the composition of the charges on that part and on all rows (
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -206,7 +206,8 @@ class Accountant:
         self._gaussian = gaussian
         self._reserve = reserve
         self._charges: list[Charge] = []
-        self._apart, self._apart_epsilon = 0, 0.0
+        self._spent: list[list[Event]] = [[] for _ in range(parts)]  # by part, since something was set apart
+        self._apart_epsilon = 0.0
 
     @property
     def charges(self) -> tuple[Charge, ...]:
@@ -220,11 +221,13 @@ class Accountant:
         if self._gaussian and not isinstance(charge.event, Gaussian):
             raise BudgetError(f"this fit was announced as Gaussian, which the release '{charge.name}' is not")
         for part in touched:
-            if not self._affordable([*self._events(part), charge.event]):
+            if not self._affordable([*self._spent[part], charge.event]):
                 raise BudgetError(f"the privacy budget does not cover the release '{charge.name}'")
         if not self._charges:
             self._reserve()
         self._charges.append(charge)
+        for part in touched:
+            self._spent[part].append(charge.event)
 
     def set_apart(self, spent: Declared) -> None:
         """What was charged so far counts as (ε', δ'); what follows has (ε − ε', δ − δ'), and may be chosen by it.
@@ -233,22 +236,22 @@ class Accountant:
         (proofs/composition.md).
         """
         budget = self.budget
-        for part in range(self.parts):
-            if delta_of(self._events(part), spent.epsilon, budget.neighbours) > spent.delta * (1 + OVERDRAFT_TOLERANCE):
+        for events in self._spent:
+            if delta_of(events, spent.epsilon, budget.neighbours) > spent.delta * (1 + OVERDRAFT_TOLERANCE):
                 raise BudgetError("what was charged so far is not covered by what is set apart for it")
         self.budget = Budget(
             epsilon=budget.epsilon - spent.epsilon, delta=budget.delta - spent.delta, neighbours=budget.neighbours
         )
-        self._apart, self._apart_epsilon = len(self._charges), spent.epsilon
+        self._spent, self._apart_epsilon = [[] for _ in range(self.parts)], spent.epsilon
 
     def gaussian_left(self, part: Part = None) -> float:
         """The largest μ that a Gaussian release on this part (all rows if None) may still spend."""
-        return min(largest_gaussian(self.budget, tuple(self._events(each))) for each in self._touched(part))
+        return min(largest_gaussian(self.budget, tuple(self._spent[each])) for each in self._touched(part))
 
     def training_left(self, *, sampling_rate: float, steps: int, part: Part = None) -> SampledGaussian:
         """The training with least noise that this part (all rows if None) can still pay for."""
         left = [
-            cheapest_training(self.budget, sampling_rate=sampling_rate, steps=steps, spent=_merged(self._events(each)))
+            cheapest_training(self.budget, sampling_rate=sampling_rate, steps=steps, spent=_merged(self._spent[each]))
             for each in self._touched(part)
         ]
         return max(left, key=lambda training: training.noise_multiplier)
@@ -256,19 +259,16 @@ class Accountant:
     def epsilon_spent(self) -> float:
         """The ε, at the budget's δ, of the person who lost most."""
         budget = self.budget
-        rest = max(epsilon_of(self._events(part), budget.delta, budget.neighbours) for part in range(self.parts))
+        rest = max(epsilon_of(events, budget.delta, budget.neighbours) for events in self._spent)
         return self._apart_epsilon + rest
-
-    def _events(self, part: int) -> list[Event]:
-        return [charge.event for charge in self._charges[self._apart :] if part in self._touched(charge.part)]
 
     def _touched(self, part: Part) -> tuple[int, ...]:
         if part is None:
             return tuple(range(self.parts))
         return part if isinstance(part, tuple) else (part,)
 
-    def _affordable(self, events: Iterable[Event]) -> bool:
-        events, budget = list(events), self.budget
+    def _affordable(self, events: Sequence[Event]) -> bool:
+        budget = self.budget
         if mu := _all_gaussian(events):
             return mu <= budget.mu * (1 + OVERDRAFT_TOLERANCE)
         spent = delta_of(events, budget.epsilon, budget.neighbours)

@@ -82,8 +82,7 @@ def located(counts: Noisy, edges: np.ndarray, before: Place) -> Place:
     """Location and scale of targets from counts in bins with these inner ends: normal likelihood on a grid."""
     steps = np.linspace(-3, 3, 41)
     centres, scales = before.centre + before.doubt * steps, math.log(before.scale) + before.scale_doubt * steps
-    below = ndtr((edges - centres[:, None, None]) / np.exp(scales)[:, None])
-    expected = np.diff(below, prepend=0.0, append=1.0)
+    expected = _between(ndtr((edges - centres[:, None, None]) / np.exp(scales)[:, None]))
     misfit = ((counts.value - expected) ** 2).sum(axis=2) / (counts.sd**2 + PLACE_MISFIT**2)
     unlikely = misfit + steps[:, None] ** 2 + steps**2
     weights = np.exp(-0.5 * (unlikely - unlikely.min()))
@@ -115,8 +114,7 @@ def counted(counts: Noisy, edges: np.ndarray, before: Sizes) -> Sizes:
     spread = np.linspace(-3, 3, 61)
     drift = STEADY + (SIZE_DRIFT - STEADY) / (1 + (counts.sd / QUIET) ** 2)
     candidates = np.log(before.scale)[:, None] + np.hypot(before.doubt, drift)[:, None] * spread
-    below = 2 * ndtr(edges[:-1] / np.exp(candidates)[..., None]) - 1
-    expected = share[:, None, None] * np.diff(below, prepend=0.0, append=1.0)
+    expected = share[:, None, None] * _between(2 * ndtr(edges[:-1] / np.exp(candidates)[..., None]) - 1)
     misfit = ((rows[:, None] - expected) ** 2).sum(axis=2) / (counts.sd**2 + (NORMAL_MISFIT * share) ** 2)[:, None]
     unlikely = misfit + spread**2
     log_scale, doubt = _moments(np.exp(-0.5 * (unlikely - unlikely.min(axis=1, keepdims=True))), candidates)
@@ -126,6 +124,14 @@ def counted(counts: Noisy, edges: np.ndarray, before: Sizes) -> Sizes:
     scale = np.exp(log_scale)
     shape = _shape(rows / share[:, None], counts.sd / share[:, None], edges / scale[:, None])
     return Sizes(scale, np.maximum(doubt, 1e-3), reach, share, shape)
+
+
+def _between(below: np.ndarray) -> np.ndarray:
+    """What lies in each bin, by what lies below the inner ends of the bins."""
+    parts = np.empty((*below.shape[:-1], below.shape[-1] + 1))
+    parts[..., :-1], parts[..., -1] = below, 1.0
+    parts[..., 1:] -= below
+    return parts
 
 
 def _shape(rows: np.ndarray, sd: np.ndarray, edges: np.ndarray) -> np.ndarray:

@@ -47,7 +47,7 @@ class Prior:
 
     def grid(self) -> tuple[np.ndarray, np.ndarray]:
         """Every size of a column's line with every chance that a column matters: the more do, the less each does."""
-        columns = np.minimum(self.columns, self.width / 2)
+        columns = np.unique(np.minimum(self.columns, self.width / 2))
         size = np.outer(self.sizes, np.minimum(1.0, np.sqrt(FEW / columns)))
         return size.ravel(), np.tile(columns / self.width, len(self.sizes))
 
@@ -183,10 +183,9 @@ class Evidence:
 
 
 def _combined(observed: np.ndarray, precision: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The weighted mean over rounds, and its variance; zero where nothing was seen."""
-    total = precision.sum(axis=0)
-    noise = np.where(total > 0, 1 / np.maximum(total, 1 / UNSEEN), UNSEEN)
-    return np.where(total > 0, (precision * observed).sum(axis=0) * noise, 0.0), noise
+    """The weighted mean over rounds, and its variance; zero, and `UNSEEN`, where nothing was seen."""
+    noise = 1 / np.maximum(precision.sum(axis=0), 1 / UNSEEN)
+    return (precision * observed).sum(axis=0) * noise, noise
 
 
 @dataclass(frozen=True)

@@ -52,7 +52,7 @@ class Slope:
     def seen(self, value: float, noise: float) -> "Slope":
         prior = self.variance + SLOPE_DRIFT
         posterior = self.value + (value - self.value) * prior / (prior + noise)
-        return Slope(float(np.clip(posterior, LEAST_SLOPE, LARGEST_SLOPE)), prior * noise / (prior + noise))
+        return Slope(min(max(posterior, LEAST_SLOPE), LARGEST_SLOPE), prior * noise / (prior + noise))
 
     def steeper(self) -> "Slope":
         return dataclasses.replace(self, value=min(SHORTER * self.value, LARGEST_SLOPE))

@@ -63,4 +63,4 @@ def gentleness(n: float, mu: float, effective: float) -> float:
     """What multiplies clips: more than 1 where privacy noise is below sampling noise, since clipping biases and costs
     little there; less than 1 where it drowns all else, since a bias counts for little there and noise for all."""
     ratio = math.sqrt(n * mu**2 / (4 * effective))
-    return math.sqrt(float(np.clip(max(ratio, min(ratio / DROWNED, 1.0)), STERNEST, GENTLEST)))
+    return math.sqrt(min(max(ratio, min(ratio / DROWNED, 1.0), STERNEST), GENTLEST))
