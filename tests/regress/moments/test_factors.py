@@ -20,8 +20,7 @@ from dpcate.regress.moments.stage import (
     OFF_CENTRE,
     OPEN,
     OTHER_REASONS,
-    TIMES_FOUND,
-    TIMES_OPEN,
+    TIMES,
     TYPICALLY_LEFT,
     UNEVEN,
     Residuals,
@@ -33,7 +32,7 @@ from dpcate.regress.moments.stage import (
 )
 from dpcate.regress.sizes import Sizes
 
-PLENTY = Residuals(hold=1e6, apart=0.0)  # so much that nothing is too large to be believed
+PLENTY = Residuals(hold=1e6, apart=0.0)
 NOTHING_UNSEEN = dataclasses.replace(PLENTY, hold=1e-9)
 
 
@@ -65,23 +64,35 @@ def many(matter, precision=25.0):
 
 
 @pytest.mark.parametrize("matter", [0, 1, 2, 4, 5, 8])
-@pytest.mark.parametrize("apart", [0.0, OTHER_REASONS, 1.2])
+@pytest.mark.parametrize("apart", [0.0, OTHER_REASONS, 1.2, 20.0])
 @pytest.mark.parametrize("hold", [0.5, 3.0, 400.0])
 def test_what_is_unseen_is_a_part_of_what_residuals_hold(matter, apart, hold):
-    """The open part of the energy; of the found part, more with every column that matters and the more arms differ;
-    of residuals that hold far more than is open, or was found, some times as much as that."""
+    """The open part of the energy; of the found part, more with every column that matters and the more arms differ, up
+    to a limit; of residuals that hold far more than is open and was found, some times as much as that."""
     belief = many(matter).beliefs[0]
     columns = sum(belief.matters.values())
     known, unknown = (belief.mean[1:] ** 2).sum(), belief.variance[1:].sum()
     assert columns == pytest.approx(matter, abs=0.9)
-    energy = known + unknown
-    expected = OPEN * unknown / energy * min(hold, TIMES_OPEN * unknown)
-    room = min(hold, TIMES_FOUND * known)
+    elsewhere = 0.0
     if columns > 1:
-        expected += known / energy * room * ((columns - 1) / MANY) ** MANY_POWER
+        elsewhere += ((columns - 1) / MANY) ** MANY_POWER
     if apart > OTHER_REASONS:
-        expected += known / energy * room * UNEVEN * (apart - OTHER_REASONS)
+        elsewhere += UNEVEN * (apart - OTHER_REASONS)
+    if elsewhere > MOST:
+        elsewhere = MOST
+    energy = known + unknown
+    of_energy = OPEN * unknown / energy + elsewhere * known / energy
+    expected = of_energy * (hold if hold < TIMES * energy else TIMES * energy)
     assert _unseen(belief, Residuals(hold, apart)) == pytest.approx(expected)
+
+
+def test_unseen_effects_never_outgrow_residuals():
+    """At most `MOST` times what they hold, whatever was found; so much where every column matters and arms differ."""
+    residuals = Residuals(hold=4.0, apart=99.0)
+    beliefs = [many(matter, precision).beliefs[0] for matter in (0, 1, 8) for precision in (0.1, 1e6)]
+    unseen = [_unseen(belief, residuals) for belief in beliefs]
+    assert max(unseen) <= MOST * 4.0
+    assert unseen[-1] == pytest.approx(MOST * 4.0, rel=1e-4)
 
 
 def test_where_looks_found_nothing_and_left_nothing_open_nothing_is_unseen():
@@ -176,11 +187,3 @@ def test_an_interval_is_made_of_terms_of_degrees_beyond_and_of_what_is_unseen():
     assert beyond > 0.01
     assert model.variances == pytest.approx(belief.likely * belief.variance)
     assert model.truncation_variance == pytest.approx(beyond + _unseen(belief, PLENTY))
-
-
-def test_intervals_claim_no_larger_errors_than_residuals_hold():
-    counted = state(means=(2.0, 1.0, 0.0, 0.0))
-    free, held = (_model(counted, 0.0, Residuals(hold, apart=9.0)) for hold in (1e3, 4.0))
-    assert sum(held.variances[1:]) + held.truncation_variance == pytest.approx(MOST * 4.0)
-    assert held.variances[0] == free.variances[0]
-    assert held.coefficients == free.coefficients

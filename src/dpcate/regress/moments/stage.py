@@ -23,12 +23,12 @@ CONSTANT_SHARE = 0.06  # of μ², for the constant before the rounds
 ROUNDS_ON, ROUNDS_ANEW = 4, 7  # going on from a first stage, and starting anew
 OFF_CENTRE = 0.01  # the part of the effect's unseen variance that is in its average, times the square of the overlap
 # Intervals are the posterior's and, beyond it, hold effects that no term sees. Which part of what residuals hold may be
-# such effects: where effects are open; where they are found, by how much arms differ, and by how many columns matter
-# (as a power of so many); and the most that all but the constant may be.
-OPEN, UNEVEN, MOST = 0.4, 1.64, 4.1
-MANY, MANY_POWER = 3.76, 7.9
-TIMES_OPEN, TIMES_FOUND = 36.0, 4.7  # that part is of no more than so many times the energy that is open, or was found
-OTHER_REASONS = 0.16  # by how much the logarithms of the arms' residual variances may differ though effects do not vary
+# such effects: where effects are open; where they are found, by how much arms differ, by how many columns matter (as a
+# power of so many), and at most; for each unit of energy that is open, or was found, no more than so many.
+OPEN, UNEVEN, MOST = 0.75, 0.75, 3.5
+MANY, MANY_POWER = 3.6, 7.0
+TIMES = 6.8
+OTHER_REASONS = 0.14  # by how much the logarithms of the arms' residual variances may differ though effects do not vary
 TYPICALLY_LEFT = 0.1  # of the outcome's variance, where it is not known
 
 
@@ -158,9 +158,6 @@ def _model(state: State, unresolved: float, residuals: Residuals) -> MomentsMode
     used = [max(degree for term in basis.terms for j, degree in term if j == column) for column in range(basis.width)]
     polynomials = [matrix[: k + 1, : k + 1] for matrix, k in zip(basis.polynomials, used, strict=True)]
     variances = belief.likely * belief.variance
-    truncation = belief.beyond(_filled(basis)) + _unseen(belief, residuals)
-    believable = min(1.0, MOST * residuals.hold / (float(variances[1:].sum()) + truncation))
-    variances *= believable
     variances[0] = state.beliefs[0].variance[0]  # as far as looks resolve it
     joint = belief.joint
     return MomentsModel(
@@ -172,7 +169,7 @@ def _model(state: State, unresolved: float, residuals: Residuals) -> MomentsMode
         variances=variances.tolist(),
         correlated=[] if joint is None else joint.terms.tolist(),
         correlation=[] if joint is None else joint.correlation.tolist(),
-        truncation_variance=believable * truncation,
+        truncation_variance=belief.beyond(_filled(basis)) + _unseen(belief, residuals),
     )
 
 
@@ -187,9 +184,8 @@ def _unseen(belief: Belief, residuals: Residuals) -> float:
     known, unknown = float((belief.mean[1:] ** 2).sum()), float(belief.variance[1:].sum())
     many = (max(belief.columns - 1, 0.0) / MANY) ** MANY_POWER
     uneven = UNEVEN * max(residuals.apart - OTHER_REASONS, 0.0)
-    still_open = OPEN * unknown * min(residuals.hold, TIMES_OPEN * unknown)
-    elsewhere = (many + uneven) * known * min(residuals.hold, TIMES_FOUND * known)
-    return (still_open + elsewhere) / (known + unknown)
+    parts = OPEN * unknown + min(many + uneven, MOST) * known
+    return parts * min(residuals.hold / (known + unknown), TIMES)
 
 
 def _filled(basis: Basis) -> np.ndarray:
