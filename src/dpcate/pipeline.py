@@ -128,7 +128,6 @@ class Pipeline:
             met.append(Met(chosen, nuisances))
         found = self._diagnosis.of_models(rows, met, self.split.second_stage_part, mechanisms, mu)
         report("private second stage", 0.6)
-        start = start if self.split.kind == "none" else None  # a start holds for the rows that it was learned from
         problem = self._second_stage_problem(
             rows, part, rho * rows.present, rho_phi * rows.present, persons, columns, start
         )
@@ -246,6 +245,7 @@ class Pipeline:
     ) -> Problem:
         used = self.split.second_stage_part
         chosen = _chosen(part, used)
+        going_on = start if self.split.kind == "none" else None  # what it learned holds for its own rows
         return Problem(
             x=rows.x[chosen],
             rho=rho[chosen],
@@ -255,14 +255,15 @@ class Pipeline:
             reference=reference_points(self.schema),
             n=self._persons_in(used, persons),
             span=self.schema.outcome.range,
-            curvature=self.learner.curvature(start.treated) if start else self.learner.curvature(),
+            curvature=self.learner.curvature(going_on.treated) if going_on else self.learner.curvature(),
             multiplier=self.learner.multiplier,
             two_valued=self.schema.outcome.binary,
             neighbours=self.budget.neighbours,
             rows_per_person=self.schema.max_rows_per_person,
             part=used,
             columns=columns,
-            start=start,
+            start=going_on,
+            outcome_scale=start.outcome_scale if start else None,
         )
 
     def _second_stage(

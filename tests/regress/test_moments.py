@@ -129,6 +129,19 @@ def test_a_first_stage_of_the_same_rows_is_not_lost():
     assert rounds_of(split="crossfit")[1]
 
 
+@pytest.mark.parametrize("split", ["crossfit", "disjoint", "none"])
+def test_every_split_tells_the_second_stage_how_large_outcomes_are(split, monkeypatch):
+    """How much of the outcome is explained widens intervals; what was learned of the effect is of its own rows only."""
+    told = []
+    fit = Moments.fit
+    monkeypatch.setattr(Moments, "fit", lambda self, problem, *rest: told.append(problem) or fit(self, problem, *rest))
+    fitted(10.0, split=split)
+    assert told[0].outcome_scale == pytest.approx(DATA.Y.std(), rel=0.3)
+    assert (told[0].start is not None) == (split == "none")
+    fitted(10.0, split=split, nuisance=dpcate.KnownNuisances(propensity=0.5, outcome=lambda x: x["x0"]))
+    assert told[1].outcome_scale is None
+
+
 @pytest.mark.parametrize(("n", "epsilon", "late"), [(3000, 0.1, 4), (30000, 0.1, 4), (3000, 0.5, 6), (4000, 10.0, 6)])
 def test_fewer_looks_where_privacy_noise_drowns_all_else(n, epsilon, late):
     assert rules.late_rounds(n, gdp_mu(epsilon, 1e-5)) == late

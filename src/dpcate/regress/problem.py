@@ -24,8 +24,8 @@ class Problem:
     Public: `reference`, points that fill the covariates' box; `n`, the fixed number by which sums are
     divided; `span`, the width of the range in which g can lie a priori; `curvature`, ρ of a typical row;
     `multiplier`, what a unit of outcome does to ρφ; `two_valued`, whether the outcome takes two values
-    only; `part`, which part of the rows this is; `columns`, released moments of x, and `start`, what a first
-    stage learned of g, for stages that can use them.
+    only; `part`, which part of the rows this is; `columns`, released moments of x, `start`, what a first stage
+    learned of g, and `outcome_scale`, the outcome's own, for stages that can use them.
     Private: the rows; `person`, who owns each row, numbered 0..persons−1, None where nobody owns two; `treated`,
     each row's arm, None where arms are not told apart.
     """
@@ -46,6 +46,7 @@ class Problem:
     treated: np.ndarray | None = None
     columns: ColumnMoments | None = None
     start: "EffectStart | None" = None
+    outcome_scale: float | None = None
 
     def __repr__(self) -> str:
         return "<Problem: sealed>"

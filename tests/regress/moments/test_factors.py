@@ -132,17 +132,17 @@ def state(means=(0.0, 0.0, 0.0, 0.0), precision=25.0, scales=(1.0, 1.0), shares=
 def test_residuals_are_those_of_outcomes_arm_by_arm(treated_scale):
     """Scales of scores are those of outcomes times what a unit of outcome does to a score: λ/(1 − π) and λ/π."""
     scales = (1.0 * 0.2, treated_scale * 0.8)
-    start = SimpleNamespace(shares=np.array([0.8, 0.2]), outcome_scale=4.0)
+    start = SimpleNamespace(shares=np.array([0.8, 0.2]))
     variance = 0.8 + 0.2 * treated_scale**2
-    going_on = SimpleNamespace(start=start, curvature=0.16, treated=np.zeros(1))
+    going_on = SimpleNamespace(start=start, outcome_scale=4.0, curvature=0.16, treated=np.zeros(1))
     residuals = _residuals(state(scales=scales, shares=(0.6, 0.4)), going_on)
     assert residuals.hold == pytest.approx(2 * variance * math.sqrt(variance / 4.0**2))
     assert residuals.apart == pytest.approx(abs(2 * math.log(treated_scale)))
-    anew = SimpleNamespace(start=None, curvature=0.16, treated=np.zeros(1))
+    anew = SimpleNamespace(start=None, outcome_scale=None, curvature=0.16, treated=np.zeros(1))
     without = _residuals(state(scales=scales, shares=(0.8, 0.2)), anew)
     assert without.hold == pytest.approx(2 * variance * math.sqrt(TYPICALLY_LEFT))
     assert without.apart == pytest.approx(residuals.apart)
-    not_told_apart = SimpleNamespace(start=None, curvature=0.16, treated=None)
+    not_told_apart = SimpleNamespace(start=None, outcome_scale=None, curvature=0.16, treated=None)
     assert _residuals(state(scales=scales, shares=(0.8, 0.2)), not_told_apart).apart == 0.0
 
 
@@ -150,8 +150,8 @@ def test_the_more_of_the_outcome_is_explained_the_less_of_a_residual_is_an_effec
     """Where nothing is explained twice the residuals' variance may be; at most that, even if outcomes seem narrower."""
     hold = {}
     for outcome_scale in (0.5, 1.0, 10.0):
-        start = SimpleNamespace(shares=np.array([0.5, 0.5]), outcome_scale=outcome_scale)
-        going_on = SimpleNamespace(start=start, curvature=0.25, treated=np.zeros(1))
+        start = SimpleNamespace(shares=np.array([0.5, 0.5]))
+        going_on = SimpleNamespace(start=start, outcome_scale=outcome_scale, curvature=0.25, treated=np.zeros(1))
         hold[outcome_scale] = _residuals(state(scales=(0.5, 0.5)), going_on).hold
     assert hold == pytest.approx({0.5: 2.0, 1.0: 2.0, 10.0: 0.2})
 

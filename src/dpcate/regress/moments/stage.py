@@ -135,12 +135,12 @@ def _residuals(state: State, problem: Problem) -> Residuals:
     An effect is a difference of two outcomes, hence twice their variance. But the less is left of the outcome's own
     variance, the more of that is noise: so it counts by the root of the part that is left.
     """
-    start = problem.start
+    start, whole = problem.start, problem.outcome_scale
     share = state.sizes.share if start is None else start.shares
     variances = (state.sizes.scale / _score_units(problem, share)) ** 2
     variance = float(share @ variances)
     apart = 0.0 if problem.treated is None else abs(math.log(variances[1] / variances[0]))
-    left = TYPICALLY_LEFT if start is None else min(variance / start.outcome_scale**2, 1.0)
+    left = TYPICALLY_LEFT if whole is None else min(variance / whole**2, 1.0)
     return Residuals(2 * variance * math.sqrt(left), apart)
 
 
