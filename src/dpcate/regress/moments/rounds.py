@@ -143,6 +143,20 @@ class State:
         return dataclasses.replace(self, blocks=blocks)
 
 
+@dataclass(frozen=True)
+class _Clips:
+    """Where residuals are clipped, by group, and the norm of a score in units of what is typical of it."""
+
+    residual: np.ndarray
+    norm: float
+
+    def norm_bound(self, state: State, weight: np.ndarray) -> float:
+        """The typical norm of a clipped score along these weights, large ones counting more."""
+        pulls = sum(w * block.pull for w, block in zip(weight.sum(axis=1), state.blocks, strict=True))
+        norms, share = self.residual**2 * pulls, state.sizes.share
+        return self.norm * math.sqrt(float(share @ norms**2 / (share @ norms)))
+
+
 def played(
     state: State,
     rows: MomentRows,
@@ -172,28 +186,30 @@ def played(
     gentle = rules.gentleness(rows.n, mu, effective)
     if two_valued or constants_only:  # clipping favours the more common value, or keeps a far constant from being seen
         gentle = max(gentle, 1.0)
-    clips = np.minimum(np.maximum(clip.residual * gentle * sizes.scale, sizes.reach), rows.limit / 2)
-
-    def norm_bound(weight: np.ndarray) -> float:
-        """The typical norm of a clipped score, large ones counting more."""
-        norms = clips**2 * sum(w * block.pull for w, block in zip(weight.sum(axis=1), state.blocks, strict=True))
-        gentler = 1.0 if constants_only else gentle
-        return clip.norm * gentler * math.sqrt(float(sizes.share @ norms**2 / (sizes.share @ norms)))
-
+    residual = np.minimum(np.maximum(clip.residual * gentle * sizes.scale, sizes.reach), rows.limit / 2)
+    clips = _Clips(residual, clip.norm * (1.0 if constants_only else gentle))
     if constants_only:
         weight = np.zeros_like(mean)
         weight[:, 0] = 1 / count
     else:
-        costs = np.ones_like(mean)
-        costs[:-1] = importance
-        capacity = np.repeat([[block.curvature**2] for block in state.blocks], mean.shape[1], axis=1)
-        sd = rows.score_bound(norm_bound(costs / costs.sum())).value / (rows.n * mu)
-        costs[:, 0] = costs.max()
-        weight = water_filled(variance.ravel(), costs.ravel(), left * capacity.ravel() / sd**2).reshape(mean.shape)
+        weight = _dealt_out(state, rows, variance, clips, mu, importance, left)
     weight[weight < LEAST_WEIGHT] = 0.0
-    bound, direction = norm_bound(weight), np.sqrt(weight)
-    noisy = rows.scores(mean, clips, direction, bound, mu, f"{name}, scores")
+    bound, direction = clips.norm_bound(state, weight), np.sqrt(weight)
+    noisy = rows.scores(mean, clips.residual, direction, bound, mu, f"{name}, scores")
     return _within_reach(state, Step(noisy.value, mean, direction, noisy.sd), variance)
+
+
+def _dealt_out(
+    state: State, rows: MomentRows, variance: np.ndarray, clips: _Clips, mu: float, importance: float, left: int
+) -> np.ndarray:
+    """Weights of all coefficients: where looks lower what errors cost most."""
+    costs = np.ones_like(variance)
+    costs[:-1] = importance
+    capacity = np.repeat([[block.curvature**2] for block in state.blocks], variance.shape[1], axis=1)
+    sd = rows.score_bound(clips.norm_bound(state, costs / costs.sum())).value / (rows.n * mu)
+    costs[:, 0] = costs.max()
+    weight = water_filled(variance.ravel(), costs.ravel(), left * capacity.ravel() / sd**2)
+    return weight.reshape(variance.shape)
 
 
 def sized(state: State, rows: MomentRows, mu: float, name: str) -> State:

@@ -99,50 +99,37 @@ def fit_together(trial: TrialRows, mechanisms: Mechanisms, mu: float, name: str)
     """π, then m and τ, spending μ in all."""
     late_rounds = rules.late_rounds(trial.n, mu) if trial.late_rounds is None else trial.late_rounds
     late = mu * math.sqrt(LATE_SHARE) if late_rounds else 0.0
-    mu = math.sqrt(mu**2 - late**2)
-    worth = signal(trial.n, mu, trial.neighbours, trial.rows_per_person)
-    basis, error = first_basis(trial.columns, worth), trial.columns.mean_error
-    gram = rules.gram_terms(worth)
-    shares = {
-        "location": LOCATION_SHARE,
-        "propensity": 0.0 if trial.propensity else PROPENSITY_SHARE,
-        "gram": GRAM_SHARE if gram else 0.0,
-    }
-    shares["rounds"] = 1 - sum(shares.values())
-    spend = {part: mu * math.sqrt(share) for part, share in shares.items()}
+    early = math.sqrt(mu**2 - late**2)
+    worth = signal(trial.n, early, trial.neighbours, trial.rows_per_person)
+    basis, error, gram = first_basis(trial.columns, worth), trial.columns.mean_error, rules.gram_terms(worth)
+    spend = _early_spending(early, known=trial.propensity is not None, gram=gram > 0)
 
     propensity, doubt, treated = _propensity(trial, basis, error, mechanisms, spend["propensity"], name)
     rows = _outcome_rows(trial, propensity(trial.x), mechanisms)
-    place = before = Place.prior(trial.low, trial.high)
-    for number in range(LOCATION_LOOKS):
-        edges = worth_locating(place, trial.low, trial.high)
-        mu_look, label = spend["location"] / math.sqrt(LOCATION_LOOKS), f"{name}: where outcomes lie, look {number + 1}"
-        place = located(rows.values(edges, mu_look, label), edges, place)
+    before = Place.prior(trial.low, trial.high)
+    place = _located(trial, rows, before, spend["location"], name)
     rows = dataclasses.replace(rows, target=np.where(trial.present, rows.target - place.centre, 0.0))
     rows.describe(basis)
     state = _start(trial.n, basis, error, before, place, treated)
-    rounds = spend["rounds"]
-    state = played(
-        state, rows, rounds * math.sqrt(CONSTANTS_SHARE), f"{name}: constants", rules.FIRST,
-        constants_only=True, two_valued=trial.two_valued,
-    )  # fmt: skip
-    check = CHECK_SHARE if gram and not trial.two_valued else 0.0
-    count = EARLY_ROUNDS if late_rounds else ROUNDS
-    each = rounds * math.sqrt((1 - CONSTANTS_SHARE - check) / count)
-    for number in range(count):
-        if number == 1 and gram:
-            state = focused(state, rows, gram, spend["gram"], name)
-        label = f"{name}: round {number + 1}"
-        state = played(
-            state, rows, each, label, rules.EARLY, two_valued=trial.two_valued, importance=OUTCOME_IMPORTANCE
-        )
-    if check:
-        state = sized(state, rows, rounds * math.sqrt(check), f"{name}: last residual sizes")
+    state = _played_early(
+        state, rows, spend, name, EARLY_ROUNDS if late_rounds else ROUNDS, gram=gram, two_valued=trial.two_valued
+    )
     doubt = CONFOUNDING * doubt / (treated * (1 - treated)) ** 2
     for left in range(late_rounds, 0, -1):
         label = f"effect and outcome: round {late_rounds - left + 1}"
         state = _played_late(state, rows, late / math.sqrt(late_rounds), label, doubt, trial.two_valued, left)
     return _together(state, propensity, place, doubt, treated, finished=late_rounds > 0)
+
+
+def _early_spending(mu: float, *, known: bool, gram: bool) -> dict[str, float]:
+    """What of μ goes to where outcomes lie, to the propensity unless it is known, to second moments, to rounds."""
+    shares = {
+        "location": LOCATION_SHARE,
+        "propensity": 0.0 if known else PROPENSITY_SHARE,
+        "gram": GRAM_SHARE if gram else 0.0,
+    }
+    shares["rounds"] = 1 - sum(shares.values())
+    return {part: mu * math.sqrt(share) for part, share in shares.items()}
 
 
 def first_basis(columns: ColumnMoments, signal: float) -> Basis:
@@ -185,6 +172,15 @@ def _propensity(
     return propensity, belief.variance, float(np.clip(0.5 + mean[0], floor, 1 - floor))
 
 
+def _located(trial: TrialRows, rows: MomentRows, place: Place, mu: float, name: str) -> Place:
+    """Where outcomes lie, by looks that are each around what the last one found."""
+    for number in range(LOCATION_LOOKS):
+        edges = worth_locating(place, trial.low, trial.high)
+        label = f"{name}: where outcomes lie, look {number + 1}"
+        place = located(rows.values(edges, mu / math.sqrt(LOCATION_LOOKS), label), edges, place)
+    return place
+
+
 def _outcome_rows(trial: TrialRows, propensity: np.ndarray, mechanisms: Mechanisms) -> MomentRows:
     present = trial.present.astype(float)
     w = (trial.treated - propensity) * present
@@ -221,6 +217,27 @@ def _start(n: float, basis: Basis, error: float, before: Place, place: Place, tr
         Block(Evidence(effect), 2 * treated * (1 - treated), 4 * by_arm, Slope.uncentred(error)),
     )
     return State(n, basis, error, blocks, Sizes.prior(scale, place.scale_doubt, treated))
+
+
+def _played_early(
+    state: State, rows: MomentRows, spend: dict[str, float], name: str, count: int, *, gram: int, two_valued: bool
+) -> State:
+    """Both constants, then rounds in which m matters most; after the first, second moments if they can be afforded."""
+    rounds = spend["rounds"]
+    state = played(
+        state, rows, rounds * math.sqrt(CONSTANTS_SHARE), f"{name}: constants", rules.FIRST,
+        constants_only=True, two_valued=two_valued,
+    )  # fmt: skip
+    check = CHECK_SHARE if gram and not two_valued else 0.0
+    each = rounds * math.sqrt((1 - CONSTANTS_SHARE - check) / count)
+    for number in range(count):
+        if number == 1 and gram:
+            state = focused(state, rows, gram, spend["gram"], name)
+        label = f"{name}: round {number + 1}"
+        state = played(state, rows, each, label, rules.EARLY, two_valued=two_valued, importance=OUTCOME_IMPORTANCE)
+    if check:
+        state = sized(state, rows, rounds * math.sqrt(check), f"{name}: last residual sizes")
+    return state
 
 
 def _played_late(
