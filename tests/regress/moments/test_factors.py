@@ -68,7 +68,7 @@ def many(matter, precision=25.0):
 @pytest.mark.parametrize("hold", [0.5, 3.0, 400.0])
 def test_what_is_unseen_is_a_part_of_what_residuals_hold(matter, apart, hold):
     """The open part of the energy; of the found part, more with every column that matters and the more arms differ, up
-    to a limit; of residuals that hold far more than is open and was found, some times as much as that."""
+    to a limit; of residuals that hold far more than is open, or was found, some times as much as that."""
     belief = many(matter).beliefs[0]
     columns = sum(belief.matters.values())
     known, unknown = (belief.mean[1:] ** 2).sum(), belief.variance[1:].sum()
@@ -81,8 +81,8 @@ def test_what_is_unseen_is_a_part_of_what_residuals_hold(matter, apart, hold):
     if elsewhere > MOST:
         elsewhere = MOST
     energy = known + unknown
-    of_energy = OPEN * unknown / energy + elsewhere * known / energy
-    expected = of_energy * (hold if hold < TIMES * energy else TIMES * energy)
+    expected = OPEN * unknown / energy * (hold if hold < TIMES * unknown else TIMES * unknown)
+    expected += elsewhere * known / energy * (hold if hold < TIMES * known else TIMES * known)
     assert _unseen(belief, Residuals(hold, apart)) == pytest.approx(expected)
 
 

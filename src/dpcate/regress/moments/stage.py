@@ -24,10 +24,10 @@ ROUNDS_ON, ROUNDS_ANEW = 4, 7  # going on from a first stage, and starting anew
 OFF_CENTRE = 0.01  # the part of the effect's unseen variance that is in its average, times the square of the overlap
 # Intervals are the posterior's and, beyond it, hold effects that no term sees. Which part of what residuals hold may be
 # such effects: where effects are open; where they are found, by how much arms differ, by how many columns matter (as a
-# power of so many), and at most; for each unit of energy that is open, or was found, no more than so many.
-OPEN, UNEVEN, MOST = 0.75, 0.75, 3.5
-MANY, MANY_POWER = 3.6, 7.0
-TIMES = 6.8
+# power of so many), and at most; that part is of no more than so many times the energy that is open, or was found.
+OPEN, UNEVEN, MOST = 0.74, 1.15, 3.7
+MANY, MANY_POWER = 3.6, 6.5
+TIMES = 8.6
 OTHER_REASONS = 0.14  # by how much the logarithms of the arms' residual variances may differ though effects do not vary
 TYPICALLY_LEFT = 0.1  # of the outcome's variance, where it is not known
 
@@ -184,8 +184,9 @@ def _unseen(belief: Belief, residuals: Residuals) -> float:
     known, unknown = float((belief.mean[1:] ** 2).sum()), float(belief.variance[1:].sum())
     many = (max(belief.columns - 1, 0.0) / MANY) ** MANY_POWER
     uneven = UNEVEN * max(residuals.apart - OTHER_REASONS, 0.0)
-    parts = OPEN * unknown + min(many + uneven, MOST) * known
-    return parts * min(residuals.hold / (known + unknown), TIMES)
+    still_open = OPEN * unknown * min(residuals.hold, TIMES * unknown)
+    elsewhere = min(many + uneven, MOST) * known * min(residuals.hold, TIMES * known)
+    return (still_open + elsewhere) / (known + unknown)
 
 
 def _filled(basis: Basis) -> np.ndarray:
