@@ -185,8 +185,8 @@ LOUD = {**MEDIUM, "loudness": 25.0}
 BRANCHES = {
     "second moments": (LARGE, release_named("second moments")),
     "no second moments": (TINY, no_release_named("second moments")),
-    "last residual sizes": (LARGE, release_named("last residual sizes")),
-    "six late rounds": (MEDIUM, release_named("effect and outcome: round 6")),
+    "last residual sizes": ({**LARGE, "learner": "dr"}, release_named("last residual sizes")),
+    "five late rounds": (MEDIUM, lambda seen: seen.scores[-1] == "effect and outcome: round 5, scores"),
     "four late rounds": (TINY, lambda seen: seen.scores[-1] == "effect and outcome: round 4, scores"),
     "gentler clips": (LARGE, lambda seen: max(seen.gentle) > 1.2),
     "sterner clips": (TINY, lambda seen: min(seen.gentle) < 0.9),

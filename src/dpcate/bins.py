@@ -12,6 +12,4 @@ def size_edges(largest: float) -> np.ndarray:
 
 def size_bins(values: np.ndarray, edges: np.ndarray) -> np.ndarray:
     """The bin of each |value|; what is larger falls into the last bin, what is not a number into the first."""
-    bins = np.minimum(np.searchsorted(edges, np.abs(values), side="right"), len(edges) - 1)
-    bins[np.isnan(values)] = 0
-    return bins
+    return np.searchsorted(edges[:-1], np.fmax(np.abs(values), 0.0), side="right")

@@ -19,6 +19,7 @@ from dpcate.privacy.gaussian import BITS, discrete_gaussian
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
+STEPS = 2**BITS  # of the grid, in one sd
 AHEAD = 640  # draws that are made at a time, since many cost little more than a few: enough for a small fit
 
 
@@ -78,7 +79,7 @@ class ExactNoise(StreamNoise):
     def add(self, value: Array, sd: float) -> Array:
         grid = [_on_grid(each) for each in (value / sd).ravel().tolist()]
         sums = [each + noise for each, noise in zip(grid, self._draws(len(grid)), strict=True)]
-        return sd * np.array([each / 2**BITS for each in sums]).reshape(value.shape)
+        return sd * np.array([each / STEPS for each in sums]).reshape(value.shape)
 
     def _draws(self, count: int) -> list[int]:
         with self._turn:

@@ -22,8 +22,8 @@ def made(n=200, seed=0, **changes):
     present = rng.random(n) < 0.9
     fields = {
         "x": rng.random((n, 2)), "target": rng.normal(size=n) * present,
-        "slopes": rng.normal(size=(n, 2)) * present[:, None],
-        "pulls": rng.normal(size=(n, 2)) * present[:, None], "group": rng.integers(0, 2, n), "present": present, "n": n,
+        "slopes": rng.normal(size=(2, n)) * present,
+        "pulls": rng.normal(size=(2, n)) * present, "group": rng.integers(0, 2, n), "present": present, "n": n,
         "limit": 8.0, "neighbours": "replace-one", "rows_per_person": 1, "part": None,
         "mechanisms": Quiet(Accountant(Budget(epsilon=5.0, delta=1e-5)), noise_source(0)),
     }  # fmt: skip
@@ -41,9 +41,9 @@ CLIPS, BOUND, EDGES = np.array([0.7, 1.5]), 2.0, np.array([0.1, 0.5, 1.0, 2.0, 3
 def one_score(rows, i):
     """The definition, row by row."""
     features = BASIS.at(rows.x[i : i + 1])[0]
-    residual = rows.target[i] - sum(rows.slopes[i, b] * (features @ COEFFICIENTS[b]) for b in range(2))
+    residual = rows.target[i] - sum(rows.slopes[b, i] * (features @ COEFFICIENTS[b]) for b in range(2))
     residual = np.clip(residual, -CLIPS[rows.group[i]], CLIPS[rows.group[i]])
-    score = np.concatenate([residual * rows.pulls[i, b] * DIRECTION[b] * features for b in range(2)])
+    score = np.concatenate([residual * rows.pulls[b, i] * DIRECTION[b] * features for b in range(2)])
     return score * min(1.0, BOUND / max(np.linalg.norm(score), 1e-300)), residual
 
 
@@ -74,7 +74,7 @@ def test_sizes_count_present_rows_by_group_and_residual(monkeypatch, batch):
     counts = np.zeros((2, len(EDGES)))
     for i in np.flatnonzero(rows.present):
         features = BASIS.at(rows.x[i : i + 1])[0]
-        residual = abs(rows.target[i] - sum(rows.slopes[i, b] * (features @ COEFFICIENTS[b]) for b in range(2)))
+        residual = abs(rows.target[i] - sum(rows.slopes[b, i] * (features @ COEFFICIENTS[b]) for b in range(2)))
         counts[rows.group[i], min(int((residual > EDGES).sum()), len(EDGES) - 1)] += 1
     np.testing.assert_allclose(rows.mechanisms.seen, counts.ravel() / 200)
 
@@ -105,7 +105,7 @@ def test_one_replaced_row_moves_no_release_beyond_its_sensitivity(seed):
     place = rng.integers(12)
     second.x[place] = rng.choice([0.0, 1.0, 0.37], 2)
     second.target[place] = rng.choice([-1e6, 1e6, 0.0, 3.9])
-    second.slopes[place], second.pulls[place] = rng.choice([-50.0, 0.0, 1.0], 2), rng.choice([-50.0, 0.0, 1.0], 2)
+    second.slopes[:, place], second.pulls[:, place] = rng.choice([-50.0, 0.0, 1.0], 2), rng.choice([-50.0, 0.0, 1.0], 2)
     second.group[place], second.present[place] = rng.integers(0, 2), bool(rng.integers(0, 2))
     second._features = None
     second.describe(BASIS)

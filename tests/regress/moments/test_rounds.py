@@ -146,7 +146,7 @@ TRUE_LINE = 1.5
 
 def regression(x, target, group, basis, *, slopes=None, pulls=None, limit=20.0, epsilon=1.0, seed=0):
     """Rows, all of them present, of a plain regression, or with the slopes and pulls of several blocks."""
-    n, ones = len(x), np.ones((len(x), 1))
+    n, ones = len(x), np.ones((1, len(x)))
     rows = MomentRows(
         x=x, target=target, slopes=ones if slopes is None else slopes, pulls=ones if pulls is None else pulls,
         group=group, present=np.ones(n, dtype=bool), n=n, limit=limit,
@@ -328,7 +328,7 @@ def two_blocks(evidence=(), n=500, width=12):
     rng = np.random.default_rng(1)
     basis = Basis.additive(np.full(width, 0.5), np.full(width, 0.29), 1, 1)
     sign, ones = rng.choice([-0.5, 0.5], n), np.ones(n)
-    slopes, pulls = np.column_stack([ones, sign]), np.column_stack([ones, 2 * sign])
+    slopes, pulls = np.stack([ones, sign]), np.stack([ones, 2 * sign])
     x, target, group = rng.random((n, width)), rng.normal(size=n), (sign > 0).astype(int)
     rows = regression(x, target, group, basis, slopes=slopes, pulls=pulls)
     prior = Prior(0.0, 1.0, np.array([1.0]), np.array([3.0]), width)

@@ -256,7 +256,7 @@ class _Slabs:
         self.layout = _layout(terms)
         size, likely = prior.grid()
         self.line = size[:, None] ** 2
-        self._variance = self.line * self.layout.shape[:, None]
+        self._variance = (self.line * self.layout.shape[:, None]).reshape(-1, len(terms))  # laws and grid in one axis
         likely = likely[:, None] * np.where(self.layout.pair, PAIRS_THAT_MATTER, 1.0)
         log_odds = np.log(LAWS[:, None, None] * likely / (1 - likely))
         self._odds = _Odds(log_odds, _log_either(log_odds))
@@ -277,15 +277,15 @@ class _Slabs:
         member, square = self.layout.member, observed**2
         ratio = self._variance / noise
         gain = ratio / (1 + ratio)
-        log_odds = odds.log + (0.5 * (square / noise * gain - np.log1p(ratio))) @ member
+        evidence = (0.5 * (square / noise * gain - np.log1p(ratio))) @ member
+        log_odds = odds.log + evidence.reshape(odds.log.shape)
         log_either = _log_either(log_odds)
         weight = (log_either - odds.either).sum(axis=1)
         weight = np.exp(weight - weight.max())
         weight /= weight.sum()
         included = weight[:, None] * np.exp(log_odds - log_either)
-        share = included @ member.T
-        shrunk = share * gain
-        kept, twice = shrunk.sum(axis=(0, 1)), np.einsum("lgt,lgt->t", shrunk, gain)
+        shrunk = included.reshape(len(gain), -1) @ member.T * gain
+        kept, twice = shrunk.sum(axis=0), (shrunk * gain).sum(axis=0)
         variance = np.maximum(noise * kept + square * (twice - kept**2), 1e-14)
         return _Marginals(observed * kept, variance, included)
 

@@ -31,7 +31,7 @@ BATCH = 1 << 15
 
 @dataclass(kw_only=True)
 class MomentRows:
-    """Rows as targets t, slopes s and pulls u; absent rows are zero everywhere and are not counted.
+    """Rows as targets t, and by block slopes s and pulls u; absent rows are zero everywhere and are not counted.
 
     Public: `n`, by which sums are divided, and `limit`, what |r| hardly exceeds. `group` (0 or 1, here the arm) is
     private like all else; the sizes of residuals are counted by it.
@@ -87,12 +87,12 @@ class MomentRows:
         """The mean of the clipped scores along d∘χ by block; zero where d is, of which nothing is released."""
         total = np.zeros(direction.shape)
         for rows in self._batches():
-            features, pulls, clip = self._features[rows], self.pulls[rows], clips[self.group[rows]]
+            features, pulls, clip = self._features[rows], self.pulls[:, rows], clips[self.group[rows]]
             residual = np.clip(self._residual(rows, coefficients), -clip, clip)
-            squares = (features**2) @ (direction**2).T
-            norms = np.abs(residual) * np.sqrt(np.einsum("ib,ib->i", pulls**2, squares))
+            squares = direction**2 @ (features**2).T
+            norms = np.abs(residual) * np.sqrt((pulls**2 * squares).sum(axis=0))
             residual *= np.minimum(1.0, norm_bound / np.maximum(norms, 1e-300))
-            total += direction * ((residual[:, None] * pulls).T @ features)
+            total += direction * ((residual * pulls) @ features)
         looked = direction > 0
         noisy = self._release(name, total[looked], self.score_bound(norm_bound), mu)
         total[looked] = noisy.value
@@ -123,8 +123,8 @@ class MomentRows:
         return self.mechanisms.vector(name, total / self.n, sensitivity=bound.scaled(1 / self.n), mu=mu, part=self.part)
 
     def _residual(self, rows: slice, coefficients: np.ndarray) -> np.ndarray:
-        fitted = self._features[rows] @ coefficients.T
-        return self.target[rows] - np.einsum("ib,ib->i", self.slopes[rows], fitted)
+        fitted = coefficients @ self._features[rows].T
+        return self.target[rows] - (self.slopes[:, rows] * fitted).sum(axis=0)
 
     def _batches(self) -> Iterator[slice]:
         for start in range(0, len(self.x), BATCH):

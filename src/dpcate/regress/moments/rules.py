@@ -48,9 +48,9 @@ def first_degree(signal: float, width: int) -> int:
 
 
 def late_rounds(n: float, mu: float) -> int:
-    """Six where rows' own noise counts; four where privacy noise drowns it: clips are stern there, and more looks
+    """Five where rows' own noise counts; four where privacy noise drowns it: clips are stern there, and more looks
     repeat the same errors."""
-    return 6 if n * mu**2 > DROWNING else 4
+    return 5 if n * mu**2 > DROWNING else 4
 
 
 def gram_terms(signal: float) -> int:

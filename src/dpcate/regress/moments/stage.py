@@ -86,7 +86,7 @@ def _effect_rows(problem: Problem, mechanisms: Mechanisms) -> MomentRows:
     present = problem.rho > 0
     arm = np.zeros(len(present)) if problem.treated is None else problem.treated
     return MomentRows(
-        x=problem.x, target=problem.rho_phi, slopes=problem.rho[:, None], pulls=present.astype(float)[:, None],
+        x=problem.x, target=problem.rho_phi, slopes=problem.rho[None], pulls=present.astype(float)[None],
         group=arm.astype(int), present=present, n=problem.n, limit=problem.score_limit,
         neighbours=problem.neighbours, rows_per_person=problem.rows_per_person, part=problem.part,
         mechanisms=mechanisms,

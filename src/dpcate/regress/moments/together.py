@@ -29,9 +29,9 @@ LOCATION_SHARE = 0.09  # of the stage, for where outcomes lie
 LOCATION_LOOKS = 2  # each around what the last one found
 PROPENSITY_SHARE = 0.12
 CONSTANTS_SHARE = 0.1  # of the rounds
-CHECK_SHARE = 0.015  # of the rounds, for a last look at the residuals where second moments made steps long
+CHECK_SHARE = 0.015  # of the rounds, for a last look at residuals where second moments made steps long and none follows
 GRAM_SHARE = 2 * rules.GRAM_SHARE  # the second stage needs no other
-PROPENSITY_ROUNDS, ROUNDS = 3, 4
+PROPENSITY_ROUNDS, ROUNDS = 2, 4
 EARLY_ROUNDS, LATE_SHARE = 3, 0.6  # where the effect is fitted to the end: the first rounds, and late ones' share
 OUTCOME_IMPORTANCE = 6.0  # next to the effect's 1: an error in m adds to all residuals, and hides which columns matter
 LATE_IMPORTANCE = 0.05  # the same in late rounds, where columns are known
@@ -111,9 +111,7 @@ def fit_together(trial: TrialRows, mechanisms: Mechanisms, mu: float, name: str)
     rows = dataclasses.replace(rows, target=np.where(trial.present, rows.target - place.centre, 0.0))
     rows.describe(basis)
     state = _start(trial.n, basis, error, before, place, treated)
-    state = _played_early(
-        state, rows, spend, name, EARLY_ROUNDS if late_rounds else ROUNDS, gram=gram, two_valued=trial.two_valued
-    )
+    state = _played_early(state, rows, spend, name, gram, two_valued=trial.two_valued, late=late_rounds > 0)
     doubt = CONFOUNDING * doubt / (treated * (1 - treated)) ** 2
     for left in range(late_rounds, 0, -1):
         label = f"effect and outcome: round {late_rounds - left + 1}"
@@ -147,7 +145,7 @@ def _propensity(
         known = trial.propensity
         middle = float(np.clip(known(np.full((1, basis.width), 0.5))[0], floor, 1 - floor))
         return (lambda x: np.clip(known(x), floor, 1 - floor)), np.zeros(len(basis.terms)), middle
-    ones = trial.present.astype(float)[:, None]
+    ones = trial.present.astype(float)[None]
     rows = MomentRows(
         target=(trial.treated - 0.5) * trial.present, slopes=ones, pulls=ones, group=trial.treated.astype(int),
         limit=2.0, mechanisms=mechanisms, **_shared(trial),
@@ -185,7 +183,7 @@ def _outcome_rows(trial: TrialRows, propensity: np.ndarray, mechanisms: Mechanis
     present = trial.present.astype(float)
     w = (trial.treated - propensity) * present
     return MomentRows(
-        target=trial.outcome * present, slopes=np.column_stack([present, w]), pulls=np.column_stack([present, 2 * w]),
+        target=trial.outcome * present, slopes=np.stack([present, w]), pulls=np.stack([present, 2 * w]),
         group=trial.treated.astype(int), limit=2 * (trial.high - trial.low), mechanisms=mechanisms,
         **_shared(trial),
     )  # fmt: skip
@@ -220,15 +218,16 @@ def _start(n: float, basis: Basis, error: float, before: Place, place: Place, tr
 
 
 def _played_early(
-    state: State, rows: MomentRows, spend: dict[str, float], name: str, count: int, *, gram: int, two_valued: bool
+    state: State, rows: MomentRows, spend: dict[str, float], name: str, gram: int, *, two_valued: bool, late: bool
 ) -> State:
-    """Both constants, then rounds in which m matters most; after the first, second moments if they can be afforded."""
-    rounds = spend["rounds"]
+    """Both constants, then rounds in which m matters most; after the first, second moments if they can be afforded. In
+    the end residuals are looked at once more, unless late rounds do that anyway."""
+    rounds, count = spend["rounds"], EARLY_ROUNDS if late else ROUNDS
     state = played(
         state, rows, rounds * math.sqrt(CONSTANTS_SHARE), f"{name}: constants", rules.FIRST,
         constants_only=True, two_valued=two_valued,
     )  # fmt: skip
-    check = CHECK_SHARE if gram and not two_valued else 0.0
+    check = CHECK_SHARE if gram and not late and not two_valued else 0.0
     each = rounds * math.sqrt((1 - CONSTANTS_SHARE - check) / count)
     for number in range(count):
         if number == 1 and gram:
