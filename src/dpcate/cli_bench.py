@@ -1,6 +1,7 @@
 """`dpcate bench`: comparisons that take longer than a test may."""
 
 import math
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
@@ -107,15 +108,35 @@ def published(
     """The default's errors, coverage and widths on published data and on effects with jumps. Needs 'peers'."""
     from dpcate.bench.published import EPSILONS, SOURCES, measure
 
-    unknown = [name for name in only or () if name not in SOURCES]
-    if unknown:
-        raise InputError(f"no data '{unknown[0]}'; there are {', '.join(map(repr, SOURCES))}")
+    _require_known("data", only, SOURCES)
     with progress_bar(quiet) as report:
         cells = list(measure(range(first_seed, first_seed + seeds), only or SOURCES, EPSILONS, report))
     print("data,epsilon,error,best_constant,coverage,width_over_error")
     for cell in cells:
         numbers = (cell.error, cell.constant, cell.coverage, cell.width)
         print(f'"{cell.data}"', f"{cell.epsilon:g}", *(f"{number:.3f}" for number in numbers), sep=",")
+
+
+@app.command()
+def parts(
+    seeds: Annotated[int, typer.Option(min=1, help="Repetitions per cell.")] = 20,
+    first_seed: Annotated[int, typer.Option(min=0, help="docs/protocol.md lists the seeds that were looked at.")] = 0,
+    only: Annotated[list[str] | None, typer.Option(metavar="DATA", help="These data only; can be repeated.")] = None,
+    without: Annotated[
+        list[str] | None, typer.Option(metavar="PART", help="Take away these parts only; can be repeated.")
+    ] = None,
+    quiet: Quiet = False,
+) -> None:
+    """By how much the default's errors grow without each of its parts. ACIC16 needs the extra 'peers'."""
+    from dpcate.bench.parts import DATA, EPSILONS, PARTS, measure
+
+    _require_known("data", only, DATA)
+    _require_known("part", without, PARTS)
+    with progress_bar(quiet) as report:
+        changes = list(measure(range(first_seed, first_seed + seeds), without or PARTS, only or DATA, EPSILONS, report))
+    print("part,data,change_percent,standard_error")
+    for change in changes:
+        print(f'"{change.part}","{change.data}",{100 * change.mean:.1f},{100 * change.error:.1f}')
 
 
 @app.command()
@@ -219,6 +240,12 @@ def peers(
         compare(out, quick=quick, workers=workers, progress=report, part=part)
     if not quiet:
         console.print(f"Open [bold]{out / 'peers.html'}[/bold]; the tables are also in peers.md and peers.csv.")
+
+
+def _require_known(kind: str, asked: Iterable[str] | None, known: Iterable[str]) -> None:
+    unknown = [name for name in asked or () if name not in known]
+    if unknown:
+        raise InputError(f"no {kind} '{unknown[0]}'; there are {', '.join(map(repr, known))}")
 
 
 def _print_timings(timings) -> None:
