@@ -3,7 +3,7 @@ import pytest
 from typer.testing import CliRunner
 
 from dpcate import PrivateCATE
-from dpcate.bench.parts import DATA, PARTS, correlated_trial, measure, untypical
+from dpcate.bench.parts import DATA, PARTS, correlated_trial, measure, product_trial, untypical
 from dpcate.bench.problems import Trial
 from dpcate.cli import app
 from dpcate.errors import InputError
@@ -43,7 +43,7 @@ def test_every_rule_changes_a_fit_and_leaves_no_trace(name):
 
 
 def test_without_products_there_are_none():
-    trial = DATA["Datasets 1, 2"]["synthetic 2, 3000"](0)
+    trial = product_trial(0)
     assert max(len(term) for term in fitted(trial).model.terms) == 2
     assert max(len(term) for term in fitted(trial, "products of columns").model.terms) == 1
 
@@ -80,11 +80,19 @@ def test_changes_are_means_of_logarithms():
     assert 0 < both.error < both.mean
 
 
-def test_correlated_columns_are_correlated():
-    trial = correlated_trial(1)
+@pytest.mark.parametrize(("make", "low", "high"), [(correlated_trial, 0.7, 0.85), (product_trial, -0.12, 0.12)])
+def test_columns_are_as_correlated_as_they_should_be(make, low, high):
+    trial = make(1)
     apart = np.corrcoef(trial.X.T)[np.triu_indices(10, 1)]
-    assert 0.7 < apart.min() < apart.max() < 0.85
+    assert low < apart.min() < apart.max() < high
     assert (trial.schema.outcome.low < trial.Y.min()) & (trial.Y.max() < trial.schema.outcome.high)
+
+
+def test_most_of_an_effect_of_products_is_no_sum_of_columns():
+    trial = product_trial(1)
+    sums = np.column_stack([trial.points**k for k in range(5)])
+    rest = trial.tau - sums @ np.linalg.lstsq(sums, trial.tau, rcond=None)[0]
+    assert 0.5 < rest.var() / trial.tau.var() < 0.9
 
 
 def test_the_command_prints_a_line_per_part_and_data():

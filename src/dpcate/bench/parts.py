@@ -20,7 +20,7 @@ from scipy.stats import norm
 from dpcate import PrivateCATE
 from dpcate.bench.clinic import clinic_trial
 from dpcate.bench.problems import Trial, tuning_trial
-from dpcate.bench.published import DELTA, SOURCES
+from dpcate.bench.published import ASKED, DELTA, SOURCES
 from dpcate.bench.run import Progress
 from dpcate.models import basis
 from dpcate.pipeline import Pipeline
@@ -29,6 +29,7 @@ from dpcate.regress.moments import belief, rounds, rules, together
 from dpcate.schema import Number, Outcome, Schema
 
 EPSILONS = (0.5, 1.0, 5.0)
+FITTED, WIDTH = 3000, 10
 EVERY_COLUMN = np.array([math.inf])  # may matter, as likely as not
 GENTLE_ONLY = np.array([1e-9, 1e-9, 1 - 2e-9])
 
@@ -91,33 +92,44 @@ PARTS = {
         Part("noise where it costs least", ((rounds, "water_filled", _evenly),)),
         Part("clips by which noise outweighs which", ((rules, "gentleness", lambda n, mu, effective: 1.0),)),
         Part("slopes are learned", ((rounds, "_with_slopes", lambda block, last, step, row: block),)),
-        Part("replace-one, which counts the public n", asked=(("neighbours", "add-or-remove-one"),)),
+        Part("replace-one with a public n", asked=(("neighbours", "add-or-remove-one"),)),
     )
 }
 
 
-def correlated_trial(seed: int, n: int = 3000, width: int = 10, correlation: float = 0.8) -> Trial:
-    """Uniform columns of one common factor; the outcome has lines of six, the effect curves of three of these."""
+def correlated_trial(seed: int) -> Trial:
+    """Uniform columns of one common factor, most of each; the effect has curves of three of them."""
     rng = np.random.default_rng([6, seed])
-    factor, own = rng.normal(size=(n + 300, 1)), rng.normal(size=(n + 300, width))
-    x = norm.cdf(math.sqrt(correlation) * factor + math.sqrt(1 - correlation) * own)
-    effect = 1.0 + 3.0 * x[:, 0] - 3.0 * x[:, 1] + 2.0 * np.sin(4 * x[:, 2])
-    outcome = x[:, :6] @ rng.uniform(-2, 2, 6)
+    factor, own = rng.normal(size=(FITTED + ASKED, 1)), rng.normal(size=(FITTED + ASKED, WIDTH))
+    x = norm.cdf(math.sqrt(0.8) * factor + math.sqrt(0.2) * own)
+    return _trial(rng, x, 1 + 3 * x[:, 0] - 3 * x[:, 1] + 2 * np.sin(4 * x[:, 2]))
+
+
+def product_trial(seed: int) -> Trial:
+    """Uniform columns; the effect has a line, and more of a product of two columns."""
+    rng = np.random.default_rng([7, seed])
+    x = rng.uniform(size=(FITTED + ASKED, WIDTH))
+    return _trial(rng, x, 1 + 2 * x[:, 0] + 10 * (x[:, 0] - 0.5) * (x[:, 1] - 0.5))
+
+
+def _trial(rng: np.random.Generator, x: np.ndarray, effect: np.ndarray) -> Trial:
+    """The outcome has lines of six columns, the treatment that of one of these."""
     treated = (rng.random(len(x)) < 0.2 + 0.6 * x[:, 3]).astype(float)
-    y = outcome + effect * treated + rng.normal(size=len(x))
+    outcome = x[:, :6] @ rng.uniform(-2, 2, 6) + effect * treated + rng.normal(size=len(x))
     schema = Schema(
-        covariates={f"x{j}": Number(0, 1) for j in range(width)},
+        covariates={f"x{j}": Number(0, 1) for j in range(WIDTH)},
         treatment="treated",
-        outcome=Outcome("outcome", low=-12, high=16),
+        outcome=Outcome("outcome", low=-14, high=18),
     )
-    return Trial(x[:n], treated[:n], y[:n], x[n:], effect[n:], schema)
+    return Trial(x[:FITTED], treated[:FITTED], outcome[:FITTED], x[FITTED:], effect[FITTED:], schema)
 
 
 DATA: dict[str, dict[str, Callable[[int], Trial]]] = {
     "Datasets 1, 2": {name: SOURCES[name] for name in ("synthetic 1, 3000", "synthetic 2, 3000")},
     "ACIC16": {name: SOURCES[name] for name in ("ACIC16 1", "ACIC16 4", "ACIC16 5", "ACIC16 6")},
     "steps": {name: SOURCES[name] for name in ("steps, 2 columns", "steps, 10 columns")},
-    "correlated": {"correlated": correlated_trial},
+    "products": {"products": product_trial},
+    "correlated columns": {"correlated columns": correlated_trial},
     "tuning trials": {"tuning trials": partial(tuning_trial, n=3000, width=30)},
     "clinic trials": {"clinic trials": partial(clinic_trial, n=4400, width=79)},
 }
