@@ -75,6 +75,7 @@ MAY_DRAW = {
     "bench/path": DRAWS,
     "bench/problems": DRAWS,
     "bench/clinic": DRAWS,
+    "bench/interplay": DRAWS,
     "bench/published": DRAWS,
     "bench/extremes": DRAWS,
     "bench/planner": DRAWS,

@@ -3,7 +3,8 @@ import pytest
 from typer.testing import CliRunner
 
 from dpcate import PrivateCATE
-from dpcate.bench.parts import DATA, PARTS, correlated_trial, measure, product_trial, untypical
+from dpcate.bench.interplay import correlated_trial, product_trial
+from dpcate.bench.parts import DATA, PARTS, measure, untypical
 from dpcate.bench.problems import Trial
 from dpcate.cli import app
 from dpcate.errors import InputError
@@ -78,21 +79,6 @@ def test_changes_are_means_of_logarithms():
     assert both.mean == pytest.approx(np.mean(single))
     assert both.mean > 0.2
     assert 0 < both.error < both.mean
-
-
-@pytest.mark.parametrize(("make", "low", "high"), [(correlated_trial, 0.7, 0.85), (product_trial, -0.12, 0.12)])
-def test_columns_are_as_correlated_as_they_should_be(make, low, high):
-    trial = make(1)
-    apart = np.corrcoef(trial.X.T)[np.triu_indices(10, 1)]
-    assert low < apart.min() < apart.max() < high
-    assert (trial.schema.outcome.low < trial.Y.min()) & (trial.Y.max() < trial.schema.outcome.high)
-
-
-def test_most_of_an_effect_of_products_is_no_sum_of_columns():
-    trial = product_trial(1)
-    sums = np.column_stack([trial.points**k for k in range(5)])
-    rest = trial.tau - sums @ np.linalg.lstsq(sums, trial.tau, rcond=None)[0]
-    assert 0.5 < rest.var() / trial.tau.var() < 0.9
 
 
 def test_the_command_prints_a_line_per_part_and_data():

@@ -15,21 +15,20 @@ from unittest import mock
 
 import numpy as np
 from msgspec import structs
-from scipy.stats import norm
 
 from dpcate import PrivateCATE
 from dpcate.bench.clinic import clinic_trial
+from dpcate.bench.interplay import correlated_trial, product_trial
 from dpcate.bench.problems import Trial, tuning_trial
-from dpcate.bench.published import ASKED, DELTA, SOURCES
+from dpcate.bench.published import DELTA, SOURCES
 from dpcate.bench.run import Progress
 from dpcate.models import basis
 from dpcate.pipeline import Pipeline
 from dpcate.regress import columns
 from dpcate.regress.moments import belief, rounds, rules, together
-from dpcate.schema import Number, Outcome, Schema
+from dpcate.schema import Number
 
 EPSILONS = (0.5, 1.0, 5.0)
-FITTED, WIDTH = 3000, 10
 EVERY_COLUMN = np.array([math.inf])  # may matter, as likely as not
 GENTLE_ONLY = np.array([1e-9, 1e-9, 1 - 2e-9])
 
@@ -95,33 +94,6 @@ PARTS = {
         Part("replace-one with a public n", asked=(("neighbours", "add-or-remove-one"),)),
     )
 }
-
-
-def correlated_trial(seed: int) -> Trial:
-    """Uniform columns of one common factor, most of each; the effect has curves of three of them."""
-    rng = np.random.default_rng([6, seed])
-    factor, own = rng.normal(size=(FITTED + ASKED, 1)), rng.normal(size=(FITTED + ASKED, WIDTH))
-    x = norm.cdf(math.sqrt(0.8) * factor + math.sqrt(0.2) * own)
-    return _trial(rng, x, 1 + 3 * x[:, 0] - 3 * x[:, 1] + 2 * np.sin(4 * x[:, 2]))
-
-
-def product_trial(seed: int) -> Trial:
-    """Uniform columns; the effect has a line, and more of a product of two columns."""
-    rng = np.random.default_rng([7, seed])
-    x = rng.uniform(size=(FITTED + ASKED, WIDTH))
-    return _trial(rng, x, 1 + 2 * x[:, 0] + 10 * (x[:, 0] - 0.5) * (x[:, 1] - 0.5))
-
-
-def _trial(rng: np.random.Generator, x: np.ndarray, effect: np.ndarray) -> Trial:
-    """The outcome has lines of six columns, the treatment that of one of these."""
-    treated = (rng.random(len(x)) < 0.2 + 0.6 * x[:, 3]).astype(float)
-    outcome = x[:, :6] @ rng.uniform(-2, 2, 6) + effect * treated + rng.normal(size=len(x))
-    schema = Schema(
-        covariates={f"x{j}": Number(0, 1) for j in range(WIDTH)},
-        treatment="treated",
-        outcome=Outcome("outcome", low=-14, high=18),
-    )
-    return Trial(x[:FITTED], treated[:FITTED], outcome[:FITTED], x[FITTED:], effect[FITTED:], schema)
 
 
 DATA: dict[str, dict[str, Callable[[int], Trial]]] = {
