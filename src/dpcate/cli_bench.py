@@ -136,7 +136,7 @@ def parts(
         changes = list(measure(range(first_seed, first_seed + seeds), without or PARTS, only or DATA, EPSILONS, report))
     print("part,data,change_percent,standard_error")
     for change in changes:
-        print(f'"{change.part}","{change.data}",{100 * change.mean:.1f},{100 * change.error:.1f}')
+        print(f'"{change.part}","{change.data}"', *(f"{number:.1f}" for number in change.percent), sep=",")
 
 
 @app.command()

@@ -1,10 +1,12 @@
+import math
+
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 from dpcate import PrivateCATE
 from dpcate.bench.interplay import correlated_trial, product_trial
-from dpcate.bench.parts import DATA, PARTS, measure, untypical
+from dpcate.bench.parts import DATA, PARTS, Change, measure, untypical
 from dpcate.bench.problems import Trial
 from dpcate.cli import app
 from dpcate.errors import InputError
@@ -79,6 +81,7 @@ def test_changes_are_means_of_logarithms():
     assert both.mean == pytest.approx(np.mean(single))
     assert both.mean > 0.2
     assert 0 < both.error < both.mean
+    assert Change("", "", math.log(1.5), 0.1).percent == pytest.approx((50.0, 15.0))
 
 
 def test_the_command_prints_a_line_per_part_and_data():

@@ -117,6 +117,11 @@ class Change:
     mean: float
     error: float
 
+    @property
+    def percent(self) -> tuple[float, float]:
+        """By how much the typical error grows, with its standard error."""
+        return 100 * math.expm1(self.mean), 100 * math.exp(self.mean) * self.error
+
 
 def measure(
     seeds: range, parts: Iterable[str], data: Iterable[str], epsilons: Iterable[float], progress: Progress
