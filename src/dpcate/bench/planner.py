@@ -15,9 +15,8 @@ from dpcate.planning import Assumptions, Question, predict
 from dpcate.schema import Number, Outcome, Schema
 
 DELTA, SPAN, SD, EFFECT_SD = 1e-6, 6.0, 1.0, 0.25
-POINTS, FITS = 400, 4
-FEWEST_GROUPS = 40  # noise has long tails where clips follow from noisy counts: fewer may look quiet, and well known
-ACCURACY, MOST_FITS = 0.03, 200  # the standard error at which the simulation stops
+POINTS = 400
+TABLES, FITS = 40, 4  # of each table; with fewer, noise may look smaller than it is, and well known: its tails are long
 EPSILONS = (0.3, 3.0)
 SIZES = ((1000, 2), (1000, 6), (4000, 2), (20_000, 2))
 GRID = {"moments": SIZES, "features": SIZES, "kernel": ((500, 2), (500, 6), (1500, 2)), "network": SIZES}
@@ -51,10 +50,10 @@ def cells(stages: Iterable[str] = tuple(GRID)) -> list[Cell]:
     return [Cell(stage, *size, epsilon) for stage in stages for size in GRID[stage] for epsilon in EPSILONS]
 
 
-def compare(chosen: Iterable[Cell], most_fits: int = MOST_FITS) -> Iterator[Compared]:
+def compare(chosen: Iterable[Cell]) -> Iterator[Compared]:
     for cell in chosen:
         prediction = predict(question_of(cell))
-        noise, error, width = simulated(cell, most_fits)
+        noise, error, width = simulated(cell)
         yield Compared(cell, prediction.noise_sd, noise, error, prediction.width, width)
 
 
@@ -70,12 +69,11 @@ def question_of(cell: Cell) -> Question:
     )
 
 
-def simulated(cell: Cell, most_fits: int) -> tuple[float, float, float]:
+def simulated(cell: Cell) -> tuple[float, float, float]:
     """Noise sd over fits of the same rows, root mean square over rows and points; its standard error; mean width."""
     variances, widths = [], []
     points = np.random.default_rng(99).random((POINTS, cell.columns))
-    while len(variances) < FEWEST_GROUPS or (_error(variances) > ACCURACY and FITS * len(variances) < most_fits):
-        seed = len(variances)
+    for seed in range(TABLES):
         X, T, Y = _people(cell.rows, cell.columns, seed)
         effects = []
         for fit in range(FITS):
