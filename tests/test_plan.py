@@ -26,23 +26,23 @@ SCHEMA = dpcate.Schema(
 
 
 @pytest.mark.parametrize(
-    "cell",
+    ("cell", "tolerance"),
     [
-        Cell("features", 300, 2, 3.0),
-        Cell("features", 3500, 1, 1.0),  # more rows than are simulated
-        Cell("features", 900, 4, 1.0),
-        Cell("kernel", 150, 3, 3.0),
-        Cell("network", 300, 2, 1.0),
-        Cell("moments", 500, 2, 1.0),
-        Cell("moments", 1500, 4, 3.0),
+        (Cell("features", 300, 2, 3.0), 0.10),
+        (Cell("features", 3500, 1, 1.0), 0.10),  # more rows than are simulated
+        (Cell("features", 900, 4, 1.0), 0.10),
+        (Cell("kernel", 150, 3, 3.0), 0.10),
+        (Cell("network", 300, 2, 1.0), 0.10),
+        (Cell("moments", 500, 2, 1.0), 0.25),
+        (Cell("moments", 1500, 4, 3.0), 0.25),
     ],
     ids=str,
 )
-def test_predicted_noise_is_simulated_noise(cell):
+def test_predicted_noise_is_simulated_noise(cell, tolerance):
     """Other people, other seeds, other points, and shapes that the planner does not know (bench/planner.py)."""
-    # The plan knows the noise to 2%, or 5% with moments, 160 fits know it to 4.5%: 0.25 is several of these together.
+    # Seeds are fixed; a change that draws other noise moves the ratio: the plan knows it to 2%, 160 fits to 3% to 6%.
     [compared] = compare([cell])
-    assert compared.ratio == pytest.approx(1.0, abs=0.25)
+    assert compared.ratio == pytest.approx(1.0, abs=tolerance)
     assert compared.width == pytest.approx(compared.simulated_width, rel=0.25)
 
 

@@ -6,7 +6,7 @@ from typer.testing import CliRunner
 
 from dpcate import PrivateCATE
 from dpcate.bench.interplay import correlated_trial, product_trial
-from dpcate.bench.parts import DATA, PARTS, Change, measure, untypical
+from dpcate.bench.parts import DATA, PARTS, Change, Part, measure, untypical
 from dpcate.bench.problems import Trial
 from dpcate.cli import app
 from dpcate.errors import InputError
@@ -17,14 +17,10 @@ def changes(part, data, epsilon=5.0, seeds=range(1)):
     return list(measure(seeds, [part], [data], [epsilon], lambda text, done: None))
 
 
-def fitted(trial, part=None):
-    def fit():
-        return PrivateCATE(trial.schema, epsilon=5.0, delta=1e-5, random_state=0).fit(trial.Y, trial.T, X=trial.X)
-
-    if part is None:
-        return fit().release_
-    with PARTS[part].taken_away():
-        return fit().release_
+def fitted(trial, without="nothing"):
+    estimator = PrivateCATE(trial.schema, epsilon=5.0, delta=1e-5, random_state=0)
+    with {**PARTS, "nothing": Part("nothing")}[without].taken_away():
+        return estimator.fit(trial.Y, trial.T, X=trial.X).release_
 
 
 @pytest.mark.parametrize("name", PARTS)
